@@ -1,0 +1,11 @@
+// Package impls is the adapter between lockbench and the many ways to build a
+// lock: the interfaces every recipe implements, the options a client is opened
+// with, and the errors that name an outcome.
+//
+// The recipes live in one sub-package per backend, one short file each;
+// impls/all lists them. A recipe dials through the dialer it is given, reads
+// time from the clock it is given and waits as the wait policy says, so that
+// faults and skew can be put in its way.
+//
+// It may import history; it knows nothing of servers, workloads or faults.
+package impls

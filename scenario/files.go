@@ -1,0 +1,106 @@
+package scenario
+
+import "time"
+
+// The names of the files in a run's folder; those of a scenario stand in
+// scenarios/<name>/.
+const (
+	FileSuite       = "suite.yaml"
+	FileEnvironment = "environment.json"
+	FileResult      = "result.json"
+	FileLock        = "run.lock"
+
+	DirScenarios = "scenarios"
+	FileScenario = "scenario.json" // the resolved Scenario
+	FileSamples  = "samples.json"  // Samples
+	FileHistory  = "history.lbh"   // merged; while the run goes on: DirClients
+	DirClients   = "clients"       // one history file per client
+	FileFaults   = "faults.jsonl"  // FaultEvent per line
+	FileLatency  = "latency.hlog"
+	DirServers   = "servers" // logs
+)
+
+// Samples is what the run measured around a scenario that no history holds.
+// Stamps are CLOCK_MONOTONIC nanoseconds, as in the history.
+type Samples struct {
+	Start int64 `json:"start"` // of the measured window
+	End   int64 `json:"end"`
+	// Clock is the largest uncertainty of any process's clock, in ns.
+	ClockUncertaintyNS int64          `json:"clock_uncertainty_ns"`
+	Workers            []WorkerSample `json:"workers"`
+	Servers            []ServerSample `json:"servers"`
+	// BusyCPU is the share of the machine's CPU time that was used, 0 to 1,
+	// during the window; nil if it could not be read.
+	BusyCPU *float64 `json:"busy_cpu"`
+	// Shared tells why server counters cannot be laid to this scenario.
+	Shared string `json:"shared,omitempty"`
+}
+
+// WorkerSample is what one worker process says of itself at its end.
+type WorkerSample struct {
+	PID                int      `json:"pid"`
+	Clients            []uint32 `json:"clients"`
+	Error              string   `json:"error,omitempty"` // it died, or could not go on; its last words
+	CPUNS              int64    `json:"cpu_ns"`          // user and system, within the window
+	MaxRSSB            int64    `json:"max_rss_bytes"`
+	Arrived            int64    `json:"arrived,omitempty"` // open loop, within the window
+	Completed          int64    `json:"completed,omitempty"`
+	Dropped            int64    `json:"dropped,omitempty"`
+	InFlight           int64    `json:"in_flight,omitempty"`
+	PacerLateP99NS     int64    `json:"pacer_late_p99_ns,omitempty"`
+	ClockUncertaintyNS int64    `json:"clock_uncertainty_ns"`
+}
+
+// ServerSample is one server's account of the window.
+type ServerSample struct {
+	Node     string           `json:"node"`
+	CPUNS    int64            `json:"cpu_ns"`
+	Counters map[string]int64 `json:"counters"` // growth within the window, own probes taken off
+}
+
+// FaultEvent is one line of faults.jsonl.
+type FaultEvent struct {
+	ID      string  `json:"id"`
+	Fault   string  `json:"fault"`
+	Event   string  `json:"event"` // armed, injected, effective, missed, heal_started, healed
+	AtNS    int64   `json:"at_ns"` // CLOCK_MONOTONIC
+	Client  *uint32 `json:"client,omitempty"`
+	PID     int     `json:"pid,omitempty"`
+	Key     *uint32 `json:"key,omitempty"`
+	Attempt string  `json:"attempt,omitempty"`
+	How     string  `json:"how,omitempty"`    // "SIGSTOP", and how the target was found
+	Reason  string  `json:"reason,omitempty"` // of a miss
+}
+
+// Environment is environment.json.
+type Environment struct {
+	Host      Host              `json:"host"`
+	Lockbench string            `json:"lockbench"`
+	Drivers   map[string]string `json:"drivers"` // client module versions
+	Clusters  []ClusterInfo     `json:"clusters"`
+	Missing   map[string]string `json:"missing,omitempty"` // backend: why, and how to get it
+	Started   time.Time         `json:"started"`
+}
+
+// ClusterInfo is one cluster as it ran.
+type ClusterInfo struct {
+	Backend     string            `json:"backend"`
+	Topology    string            `json:"topology"`
+	Environment string            `json:"environment"`
+	Product     string            `json:"product"`
+	Version     string            `json:"version"`
+	Binary      string            `json:"binary"`
+	Durability  string            `json:"durability"`
+	Settings    map[string]string `json:"settings"` // read back
+	Nodes       []NodeInfo        `json:"nodes"`
+	ReadyMS     int64             `json:"ready_ms"` // from the first start to the last ready check
+}
+
+// NodeInfo is one server.
+type NodeInfo struct {
+	Name    string   `json:"name"`
+	Address string   `json:"address"`
+	PID     int      `json:"pid"`
+	Command []string `json:"command"`
+	Log     string   `json:"log"` // relative to the run's folder
+}

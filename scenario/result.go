@@ -1,0 +1,221 @@
+package scenario
+
+import "time"
+
+// SchemaVersion is that of Document; it grows when a field changes its
+// meaning. result.schema.json describes the current one.
+const SchemaVersion = 1
+
+// Document is result.json: everything that a run found out. Each number can
+// be derived again from the other files of the run's folder.
+type Document struct {
+	Schema    int       `json:"schema"`
+	Lockbench string    `json:"lockbench"` // version
+	Suite     string    `json:"suite"`
+	Seed      uint64    `json:"seed"`
+	Started   time.Time `json:"started"`
+	Finished  time.Time `json:"finished"`
+	// Interrupted tells that the run was stopped before its end.
+	Interrupted bool     `json:"interrupted,omitempty"`
+	Host        Host     `json:"host"`
+	DiskBytes   int64    `json:"disk_bytes"` // of the run's folder
+	Scenarios   []Result `json:"scenarios"`
+	Warnings    []string `json:"warnings"`
+}
+
+// Host is the machine that a run ran on.
+type Host struct {
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+	Kernel    string `json:"kernel"`
+	CPUs      int    `json:"cpus"`
+	CPUModel  string `json:"cpu_model"`
+	MemoryB   int64  `json:"memory_bytes"`
+	GoVersion string `json:"go_version"`
+	Root      bool   `json:"root"`
+}
+
+// Status says how far a scenario came.
+type Status string
+
+// The statuses of a scenario.
+const (
+	StatusDone        Status = "done"
+	StatusMissing     Status = "missing"     // the backend cannot be had here; Reason says how to get it
+	StatusFailed      Status = "failed"      // an error of ours or of a server; Reason
+	StatusInterrupted Status = "interrupted" // stopped by the user, or never begun for it
+)
+
+// Result is what one scenario found out. A pointer that is nil was not
+// measured; Unmeasured says why, by the field's JSON name.
+type Result struct {
+	Name        string            `json:"name"`
+	Group       string            `json:"group"`
+	Repeat      int               `json:"repeat"`
+	Recipe      string            `json:"recipe"`
+	Backend     string            `json:"backend"`
+	Topology    string            `json:"topology"`
+	Environment string            `json:"environment"`
+	Status      Status            `json:"status"`
+	Reason      string            `json:"reason,omitempty"`
+	Server      string            `json:"server"`         // "MariaDB", "redis": the product that really ran
+	Version     string            `json:"server_version"` // as the server itself says
+	Durability  string            `json:"durability"`     // one line, from the settings read back
+	Settings    map[string]string `json:"settings,omitempty"`
+	Workload    Load              `json:"workload"`
+	Seed        uint64            `json:"seed"`
+	TTL         Duration          `json:"ttl_ns"`
+	TTLApplies  bool              `json:"ttl_applies"` // false where the recipe's bound is a connection
+	Bound       string            `json:"bound"`
+	WaitPolicy  string            `json:"wait_policy"` // "poll 5ms..15ms", or "woken by the server"
+	Faults      []FaultResult     `json:"faults"`
+	Workers     int               `json:"workers"`
+	Clients     int               `json:"clients"`
+	DurationNS  int64             `json:"duration_ns"` // of the measured window
+
+	Acquired           int64     `json:"acquired"` // grants returned within the window
+	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly
+	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
+	Throughput         *float64  `json:"throughput_per_s"`
+	PerSecond          []int64   `json:"acquired_per_second"`
+	Acquire            *Latency  `json:"acquire_ns"`  // service time: from the invoke to the grant
+	Response           *Latency  `json:"response_ns"` // from the intended start to the grant
+	Release            *Latency  `json:"release_ns"`
+	Handoff            *Latency  `json:"handoff_ns"` // release sent to the next grant, where the holder changed
+	HoldNS             *Latency  `json:"hold_ns"`
+	FairnessJain       *float64  `json:"fairness_jain"`
+	PerClientMin       *int64    `json:"acquired_per_client_min"`
+	PerClientMax       *int64    `json:"acquired_per_client_max"`
+	RequestsPerAcquire *float64  `json:"requests_per_acquire"`
+	ClientCPU          *float64  `json:"client_cpu_s_per_1000"` // CPU seconds of the workers per 1000 acquires
+	ServerCPU          *float64  `json:"server_cpu_s_per_1000"`
+	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while somebody wanted one
+	RecoveryNS         *int64    `json:"recovery_ns"`    // from a fault's heal to the next grant, the longest
+	Arrivals           *Arrivals `json:"arrivals"`       // open loop only
+
+	Safety     Safety            `json:"safety"`
+	Expect     Expect            `json:"expect"`
+	AsExpected *bool             `json:"as_expected"`         // null: unknown where an answer was expected
+	Surprises  []string          `json:"surprises,omitempty"` // each expectation that was not met, or not decided, in words
+	Unmeasured map[string]string `json:"unmeasured,omitempty"`
+	Warnings   []string          `json:"warnings"`
+}
+
+// Latency summarises a histogram, in nanoseconds.
+type Latency struct {
+	P50   int64   `json:"p50"`
+	P90   int64   `json:"p90"`
+	P95   int64   `json:"p95"`
+	P99   int64   `json:"p99"`
+	P999  int64   `json:"p999"`
+	Max   int64   `json:"max"`
+	Mean  float64 `json:"mean"`
+	Count int64   `json:"count"`
+}
+
+// Arrivals is the book of an open loop: Arrived = Completed + Dropped +
+// InFlight, exactly.
+type Arrivals struct {
+	Arrived   int64 `json:"arrived"`
+	Completed int64 `json:"completed"`
+	Dropped   int64 `json:"dropped"`
+	InFlight  int64 `json:"in_flight"` // when the window closed
+	// PacerLateNS is the 99th percentile of how late the load generator
+	// itself was.
+	PacerLateNS int64 `json:"pacer_late_p99_ns"`
+}
+
+// The three answers, each with "unknown" as its third value.
+const (
+	Safe      = "safe"
+	Unsafe    = "unsafe"
+	Kept      = "kept"
+	Broken    = "broken"
+	Live      = "live"
+	Stuck     = "stuck"
+	Undecided = "unknown"
+)
+
+// Safety is what the checker answered.
+type Safety struct {
+	Verdict  string `json:"verdict"`
+	Promise  string `json:"promise"`
+	Liveness string `json:"liveness"`
+	// Why gives the reason of each answer in a sentence, by answer.
+	Why map[string]string `json:"why"`
+
+	Overlaps         int64      `json:"overlaps"` // pairs
+	OverlapIncidents int64      `json:"overlap_incidents"`
+	OverlapNS        int64      `json:"overlap_ns"` // time during which two or more held, summed
+	Breaches         int64      `json:"breaches"`
+	TokenRegressions *int64     `json:"token_regressions"` // null: the recipe has no tokens
+	LostUpdates      *int64     `json:"lost_updates"`      // null: no guarded resource; of all registers
+	StaleWrites      *int64     `json:"stale_writes"`
+	Registers        []Register `json:"registers,omitempty"`
+	ContendedGrants  int64      `json:"contended_grants"`
+	LongestStuckNS   int64      `json:"longest_stuck_ns"`
+	TakeoverBoundNS  int64      `json:"takeover_bound_ns"`
+
+	Causes    []Cause   `json:"causes"`
+	Witnesses []Witness `json:"witnesses,omitempty"` // the first few of each class
+	Damage    []string  `json:"history_damage,omitempty"`
+}
+
+// Register is the account of one guarded register, over all its keys.
+type Register struct {
+	Name         string `json:"name"` // plain, fenced
+	Acknowledged int64  `json:"acknowledged"`
+	Final        int64  `json:"final"`
+	LostUpdates  int64  `json:"lost_updates"`
+	StaleWrites  *int64 `json:"stale_writes"` // accepted; null without tokens
+	Rejected     int64  `json:"rejected"`     // refused for a stale token
+}
+
+// Cause attributes violations to what made them.
+type Cause struct {
+	Cause string `json:"cause"` // "lease outlived by a paused holder", "no known cause"
+	Count int64  `json:"count"`
+}
+
+// Witness is one violation: the two or three calls that prove it.
+type Witness struct {
+	Class    string        `json:"class"` // overlap, double-hold, early-expiry, token-regression, lost-update, stale-write, stuck...
+	Key      uint32        `json:"key"`
+	Sentence string        `json:"sentence"` // what happened, for a person
+	LengthNS int64         `json:"length_ns,omitempty"`
+	Cause    string        `json:"cause,omitempty"`
+	Calls    []WitnessCall `json:"calls"`
+}
+
+// WitnessCall is one call of a witness; stamps are relative to the scenario's
+// measured window.
+type WitnessCall struct {
+	Client   uint32 `json:"client"`
+	Seq      uint32 `json:"seq"`
+	Kind     string `json:"kind"`
+	Outcome  string `json:"outcome"`
+	Attempt  string `json:"attempt"`
+	Fence    uint64 `json:"fence,omitempty"`
+	InvokeNS int64  `json:"invoke_ns"`
+	ReturnNS int64  `json:"return_ns,omitempty"`
+}
+
+// FaultResult is one fault as it came out.
+type FaultResult struct {
+	ID           string `json:"id"`
+	Kind         string `json:"kind"`
+	Status       string `json:"status"` // effective, missed
+	Reason       string `json:"reason,omitempty"`
+	Target       string `json:"target,omitempty"`    // "client 3 (pid 4711)"
+	Mechanism    string `json:"mechanism,omitempty"` // "SIGSTOP"
+	ArmedNS      int64  `json:"armed_ns"`            // relative to the measured window, as the rest
+	InjectedNS   int64  `json:"injected_ns,omitempty"`
+	HealedNS     int64  `json:"healed_ns,omitempty"`
+	FirstGrantNS int64  `json:"first_grant_ns,omitempty"` // the first grant of the key after the heal
+	// OthersGrantedNS is the first grant of the key to anybody else during
+	// the fault; 0: nobody got it, they waited.
+	OthersGrantedNS int64 `json:"others_granted_ns,omitempty"`
+	// LongestWaitNS is the longest that a client waited for the key, of those
+	// whose wait touched the fault.
+	LongestWaitNS int64 `json:"longest_wait_ns,omitempty"`
+}
