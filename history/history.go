@@ -1,0 +1,39 @@
+package history
+
+import "errors"
+
+// ErrNoRecords: a file, or a folder of files, held not one readable record.
+var ErrNoRecords = errors.New("no readable record")
+
+// History is what a reader could read of one scenario's history.
+type History struct {
+	// Calls of all clients, by (Invoke, Client, Seq).
+	Calls []Call
+	// Streams, one per client, by client number; the controller's is last.
+	Streams []Stream
+	// Damage lists what could not be read, or contradicts itself. A history
+	// with damage never proves that a lock is safe.
+	Damage []Damage
+}
+
+// Stream is one client's part of a history.
+type Stream struct {
+	Client  uint32
+	Worker  uint32 // number of the worker process that hosted it
+	Records int    // readable ones
+	// Sealed tells that the client ended its stream itself; otherwise its
+	// process died, and calls may have been cut short after the last record.
+	Sealed   bool
+	SealedAt int64 // stamp, if Sealed
+	// ClockUncertainty of the client's process, in ns: its stamps may be off
+	// from other processes' by as much.
+	ClockUncertainty int64
+}
+
+// Damage is one place of a history that could not be believed.
+type Damage struct {
+	File   string
+	Offset int64 // in File
+	Client uint32
+	What   string // "invoke checksum of record 17 does not match"
+}
