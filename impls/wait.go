@@ -1,0 +1,46 @@
+package impls
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// NewUniform is a wait policy that draws each wait evenly from min to max,
+// both included, from a generator of its own: the same seed gives the same
+// waits. Equal bounds give a constant wait; swapped ones are put in order, and
+// negative ones count as zero. It is for one client, not for concurrent use.
+func NewUniform(min, max time.Duration, seed uint64) WaitPolicy {
+	if max < min {
+		min, max = max, min
+	}
+	if min < 0 {
+		min = 0
+	}
+	if max < min {
+		max = min
+	}
+	return &uniform{min: min, max: max, draw: rand.New(rand.NewPCG(seed, waitStream))}
+}
+
+// waitStream sets the waits apart from everything else drawn from one seed.
+const waitStream = 0x77616974 // "wait"
+
+type uniform struct {
+	min, max time.Duration
+	draw     *rand.Rand
+}
+
+func (u *uniform) Next() time.Duration {
+	if u.min == u.max {
+		return u.min
+	}
+	return u.min + time.Duration(u.draw.Int64N(int64(u.max-u.min)+1))
+}
+
+// String tells the bounds, "5ms..15ms", or the one value of a constant wait.
+func (u *uniform) String() string {
+	if u.min == u.max {
+		return u.min.String()
+	}
+	return u.min.String() + ".." + u.max.String()
+}
