@@ -1,0 +1,11 @@
+// Package measure derives a scenario's result from the files that its run left
+// in its folder: latencies and rates from the history, the safety answers from
+// the checker, the faults' outcomes from the fault log held against the
+// history.
+//
+// Whatever it says can be derived again by calling it again on the folder.
+// What was not measured is nil with its reason, never 0.
+//
+// It imports checker, history, scenario and impls (for what a recipe says of
+// itself) and a histogram library; it starts nothing and talks to nobody.
+package measure
