@@ -1,0 +1,133 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+)
+
+// RecipeFacts is what an expansion has to know of a recipe. Whoever knows the
+// recipes fills it in.
+type RecipeFacts struct {
+	ID      string // "redis/token"
+	Backend string // "redis"
+	Bound   string // ttl, session or connection
+	Fencing bool   // its holds carry fencing tokens
+	// Broken marks a control that is wrong on purpose: by default it is
+	// expected to be caught.
+	Broken     bool
+	Topologies []string // on which it may run
+	// CheckTTL tells why the backend cannot serve ttl with its servers set as
+	// the scenario sets them (Scenario.Servers of the backend; nil: production
+	// defaults), or nil. A nil CheckTTL accepts every TTL.
+	CheckTTL func(ttl time.Duration, settings map[string]string) error
+}
+
+// Leased reports whether a hold may end while its owner lives but is silent.
+func (r RecipeFacts) Leased() bool { return r.Bound == "ttl" || r.Bound == "session" }
+
+// Catalogue is what there is to choose from.
+type Catalogue interface {
+	// Recipe finds a recipe by its id.
+	Recipe(id string) (RecipeFacts, bool)
+	// Nearest lists the ids that id was probably meant to be, best first.
+	Nearest(id string) []string
+	// IDs lists every recipe.
+	IDs() []string
+}
+
+// NewCatalogue makes a Catalogue of a list of recipes.
+func NewCatalogue(recipes ...RecipeFacts) Catalogue {
+	c := catalogue{facts: make(map[string]RecipeFacts, len(recipes))}
+	for _, r := range recipes {
+		if _, again := c.facts[r.ID]; !again {
+			c.ids = append(c.ids, r.ID)
+		}
+		c.facts[r.ID] = r
+	}
+	return c
+}
+
+type catalogue struct {
+	ids   []string
+	facts map[string]RecipeFacts
+}
+
+func (c catalogue) Recipe(id string) (RecipeFacts, bool) {
+	r, ok := c.facts[id]
+	return r, ok
+}
+
+func (c catalogue) Nearest(id string) []string { return Nearest(id, c.ids) }
+
+func (c catalogue) IDs() []string { return slices.Clone(c.ids) }
+
+// The workloads.
+const (
+	Uncontended    = "uncontended"
+	HotKey         = "hot-key"
+	Keys           = "keys"
+	GuardedCounter = "guarded-counter"
+)
+
+// The faults.
+const HolderPause = "holder-pause"
+
+// The topologies and environments of the design; a recipe says on which
+// topologies it runs, and this version runs servers as processes only.
+const (
+	TopologySingle = "single"
+	EnvProcess     = "process"
+	EnvDocker      = "docker"
+	EnvExternal    = "external"
+)
+
+// The ways in which acquires arrive.
+const (
+	ArrivalClosed   = "closed"
+	ArrivalConstant = "constant"
+	ArrivalPoisson  = "poisson"
+)
+
+// The distributions of keys.
+const (
+	KeysUniform = "uniform"
+	KeysZipf    = "zipf"
+)
+
+// The registers of a guarded counter.
+const (
+	GuardPlain  = "plain"
+	GuardFenced = "fenced"
+	GuardBoth   = "both"
+)
+
+// Entry is a name that a specification may use, with a line about it.
+type Entry struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+}
+
+// Workloads lists the kinds of Load.
+func Workloads() []Entry {
+	return []Entry{
+		{Uncontended, "every client on a key of its own: what a lock costs when nobody else wants it"},
+		{HotKey, "all clients on one key: how the lock passes from hand to hand"},
+		{Keys, "each acquire draws one of many keys, uniformly or by Zipf's law"},
+		{GuardedCounter, "all clients read, work and write back a counter under the lock: shows what double holds do to the data, with and without fencing tokens"},
+	}
+}
+
+// Faults lists the kinds of Fault.
+func Faults() []Entry {
+	return []Entry{
+		{HolderPause, "SIGSTOP of the process whose client holds the lock, for two leases and 2s by default, then SIGCONT"},
+	}
+}
+
+func names(entries []Entry) []string {
+	all := make([]string, len(entries))
+	for i, e := range entries {
+		all[i] = e.Name
+	}
+	return all
+}

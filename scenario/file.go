@@ -1,0 +1,168 @@
+package scenario
+
+// File is a suite as a person writes it: blocks of settings whose lists
+// expand to scenarios. Programs may build one as well (from flags); ParseFile
+// reads one from YAML. A File is a value: methods do not change it.
+type File struct {
+	Name        string `yaml:"name"` // fit for a folder's name
+	Description string `yaml:"description"`
+	// Seed decides all random choices of the run. 0 means 1.
+	Seed uint64 `yaml:"seed"`
+	// Defaults hold where a block says nothing.
+	Defaults Settings `yaml:"defaults"`
+	// Scenarios are the blocks, run in this order.
+	Scenarios []Block `yaml:"scenarios"`
+
+	source string // the file's name, for messages
+	places map[string]position
+}
+
+// Block is an experiment on every combination of its recipes, topologies and
+// clients, each repeated. Repeats are interleaved: every combination runs
+// once before any runs a second time, so that a slow minute of the machine
+// hits all alike.
+type Block struct {
+	Name     string `yaml:"name"` // unique in the suite; it becomes Scenario.Group
+	Settings `yaml:",inline"`
+}
+
+// Settings are those of a block. A field that is nil (or empty) was not said,
+// and comes from the file's defaults, else from the default given here. In
+// YAML a list may be written as its only element.
+type Settings struct {
+	Recipes []string `yaml:"recipes"` // required
+	// Clients lists numbers of clients; default 16.
+	Clients []int `yaml:"clients"`
+	// Repeat is how often everything is run; default 1.
+	Repeat *int `yaml:"repeat"`
+	// Topology lists topologies; default single.
+	Topology []string `yaml:"topology"`
+	// Environment is where servers run; default process.
+	Environment string `yaml:"environment"`
+	// Workers is the number of processes that host the clients. Default: one
+	// for each client if a fault aims at a client, else 2 (1 for one client).
+	Workers *int `yaml:"workers"`
+
+	Workload *Workload `yaml:"workload"`
+
+	// Faults is the schedule; default none. An empty list (not nil) overrides
+	// the file's defaults with none.
+	Faults []FaultSpec `yaml:"faults"`
+
+	// TTL is the lease that clients ask for; default 4s, the shortest that
+	// all backends serve with their production defaults.
+	TTL *Duration `yaml:"ttl"`
+	// Poll is the wait policy of polling recipes; default 5ms..15ms.
+	Poll *Poll `yaml:"poll"`
+	// Warmup comes before the measured window; default 1s.
+	Warmup *Duration `yaml:"warmup"`
+	// Duration is that of the measured window; default 10s, or what the
+	// faults need if that is more.
+	Duration *Duration `yaml:"duration"`
+	// Timeout limits one request on the wire; default 2s.
+	Timeout *Duration `yaml:"timeout"`
+
+	// Servers are settings that differ from the servers' production defaults,
+	// by backend; default none.
+	Servers map[string]map[string]string `yaml:"servers"`
+
+	// Expect replaces the default expectations, field by field; "any" expects
+	// nothing. The defaults:
+	//
+	//	uncontended, or one client    promise kept
+	//	contended                     verdict safe, promise kept, liveness live
+	//	holder-pause                  promise kept, liveness live; verdict
+	//	                              unsafe for leased recipes, else safe
+	//	a control wrong on purpose,   verdict unsafe, promise broken
+	//	contended
+	Expect *Expect `yaml:"expect"`
+	// ExpectFor does the same for single recipes, over Expect.
+	ExpectFor map[string]Expect `yaml:"expect_for"`
+}
+
+// Workload is a Load as it is written; nil and empty fields get the defaults
+// given here. In YAML it may be the kind alone: "workload: hot-key".
+type Workload struct {
+	Kind string `yaml:"kind"` // required
+	// Keys is the number of keys. Default: 100 for keys, 1 for hot-key and
+	// guarded-counter; of uncontended it is always the number of clients.
+	Keys *int `yaml:"keys"`
+	// Distribution of the keys (keys only); default uniform.
+	Distribution string `yaml:"distribution"`
+	// ZipfS is the exponent of zipf, more than 1; default 1.1.
+	ZipfS *float64 `yaml:"zipf_s"`
+	// Hold is the time between grant and release; default 1ms, uncontended 0s.
+	Hold *Dist `yaml:"hold"`
+	// Think is the time between a release and the next acquire of a closed
+	// loop. Default: the hold, for with less the releaser takes the lock again
+	// and starves the rest.
+	Think *Dist `yaml:"think"`
+	// Arrival is closed, constant or poisson; default closed.
+	Arrival string `yaml:"arrival"`
+	// Rate is arrivals a second, all clients together; required by an open
+	// loop, and by that only.
+	Rate *float64 `yaml:"rate"`
+	// MaxInFlight (open loop): arrivals beyond it are dropped and counted;
+	// default 4 for each client.
+	MaxInFlight *int `yaml:"max_in_flight"`
+	// AcquireLimit is how long one acquire may wait; default 0s: until the
+	// end of the run.
+	AcquireLimit *Duration `yaml:"acquire_limit"`
+	// WatchLease: the client stops at its lease's end; default false.
+	WatchLease *bool `yaml:"watch_lease"`
+	// Guard (guarded-counter): plain, fenced or both; default both if the
+	// recipe has fencing tokens, else plain.
+	Guard string `yaml:"guard"`
+}
+
+// FaultSpec is a Fault as it is written. In YAML it may be the kind alone.
+type FaultSpec struct {
+	Kind string `yaml:"kind"` // required
+	// At is when, after the measured window began; default 1s.
+	At *Duration `yaml:"at"`
+	// For is how long; default for holder-pause: two leases and 2s, and no
+	// less, for a shorter one proves nothing.
+	For *Duration `yaml:"for"`
+}
+
+// ParseFile reads a suite. The name stands in messages only. The error is an
+// *Invalid, which names the line, the column and the field of every problem
+// that could be found at once.
+func ParseFile(name string, data []byte) (File, error) {
+	panic("stub")
+}
+
+// Expand makes the scenarios of f: every combination, every default filled
+// in, every name and seed. Names and seeds depend on nothing but what they
+// name, so adding a block does not change another's. The error is an *Invalid
+// with every problem found.
+func (f File) Expand(c Catalogue) ([]Scenario, error) {
+	panic("stub")
+}
+
+// With returns f with over put over the settings of every block, as flags
+// are put over a file.
+func (f File) With(over Settings) File {
+	panic("stub")
+}
+
+// MarshalSuite writes resolved scenarios as YAML: suite.yaml of a run's
+// folder, which ParseResolved reads.
+func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error) {
+	panic("stub")
+}
+
+// Resolved is a suite after its expansion.
+type Resolved struct {
+	Suite     string     `yaml:"suite"`
+	Seed      uint64     `yaml:"seed"`
+	Scenarios []Scenario `yaml:"scenarios"`
+}
+
+// ParseResolved reads what MarshalSuite wrote. The error is an *Invalid.
+func ParseResolved(name string, data []byte) (Resolved, error) {
+	panic("stub")
+}
+
+// ResultSchema is the JSON Schema (2020-12) of Document.
+func ResultSchema() []byte { panic("stub") }

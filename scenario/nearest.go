@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Nearest lists those of known that word was probably meant to be, the likeliest
+// first, three at most. It is empty when nothing is near.
+func Nearest(word string, known []string) []string {
+	type candidate struct {
+		name string
+		cost int
+	}
+	word = strings.ToLower(word)
+	var found []candidate
+	for _, name := range known {
+		cost := distance(word, name)
+		limit := max(1, min(len(word), len(name))/2)
+		// "mutex" for "etcd/mutex", or "redis" for all its recipes: part of a
+		// name, which the number of missing letters would hide.
+		if len(word) >= 3 && strings.Contains(name, word) {
+			cost = min(cost, 1)
+		}
+		if cost <= limit {
+			found = append(found, candidate{name, cost})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.name, b.name))
+	})
+	names := make([]string, 0, 3)
+	for _, c := range found[:min(3, len(found))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// distance counts the letters to insert, delete, change or swap with their
+// neighbour to make b from a.
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	row := make([][]int, len(s)+1)
+	for i := range row {
+		row[i] = make([]int, len(t)+1)
+		row[i][0] = i
+	}
+	for j := range row[0] {
+		row[0][j] = j
+	}
+	for i := 1; i <= len(s); i++ {
+		for j := 1; j <= len(t); j++ {
+			change := 1
+			if s[i-1] == t[j-1] {
+				change = 0
+			}
+			row[i][j] = min(row[i-1][j]+1, row[i][j-1]+1, row[i-1][j-1]+change)
+			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
+				row[i][j] = min(row[i][j], row[i-2][j-2]+1)
+			}
+		}
+	}
+	return row[len(s)][len(t)]
+}
+
+// didYouMean is a hint: the nearest names, or all of them if none is near.
+func didYouMean(nearest, known []string) string {
+	switch {
+	case len(nearest) > 0:
+		return "did you mean " + strings.Join(nearest, " or ") + "?"
+	case len(known) > 0:
+		return "there is " + strings.Join(known, ", ")
+	}
+	return ""
+}
