@@ -1,0 +1,56 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// errLive: the lock is held by another process.
+var errLive = errors.New("in use by a live run")
+
+// lockFile opens path, making it if need be, and locks it: at once or errLive,
+// or with wait after whoever holds it. The lock ends with the file, or with the
+// process; children do not inherit it, since Go's files close on exec.
+func lockFile(path string, wait bool) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for {
+		switch err := unix.Flock(int(f.Fd()), how); {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, errLive)
+		default:
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+	}
+}
+
+func ownedByUs(dir string) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !st.IsDir() || !ok || int(sys.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is not a folder of ours", dir)
+	}
+	if st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s can be written by others", dir)
+	}
+	return nil
+}

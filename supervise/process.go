@@ -1,0 +1,279 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrStranger: the pid now belongs to another process, or to one that must
+// never be signalled.
+var ErrStranger = errors.New("not the process that was started")
+
+// Command is what to start.
+type Command struct {
+	Name string   // for messages and the journal
+	Path string   // of the executable; it is not looked up in PATH
+	Args []string // without the program's own name
+	Env  []string // nil: our environment
+	Dir  string   // working folder; "": ours
+
+	Stdin  *os.File // nil: empty
+	Stdout *os.File // nil: thrown away
+	Stderr *os.File // nil: thrown away
+
+	// StdinPipe and StdoutPipe connect the process to Process.Stdin and
+	// Process.Stdout instead of the files above.
+	StdinPipe, StdoutPipe bool
+}
+
+// Process is a child process. Its methods are safe for concurrent use.
+type Process struct {
+	name      string
+	pid       int
+	startTime string
+	os        *os.Process
+
+	// Stdin and Stdout are the ends of the pipes that the command asked for,
+	// else nil. Whoever uses them closes them; at the end of the process
+	// Stdout still yields what it had written.
+	Stdin  io.WriteCloser
+	Stdout io.ReadCloser
+
+	mu     sync.Mutex // held while signalling, and while reaping
+	reaped bool
+	state  *os.ProcessState
+	done   chan struct{}
+}
+
+func (c Command) start(s *starter) (*Process, error) {
+	if !filepath.IsAbs(c.Path) {
+		return nil, fmt.Errorf("the path %q is not absolute", c.Path)
+	}
+	p := &Process{name: c.Name, done: make(chan struct{})}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := []*os.File{null}
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+	}()
+	in, out, errs := orFile(c.Stdin, null), orFile(c.Stdout, null), orFile(c.Stderr, null)
+	if c.StdinPipe {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		p.Stdin, in, theirs = w, r, append(theirs, r)
+	}
+	if c.StdoutPipe {
+		r, w, err := os.Pipe()
+		if err != nil {
+			p.closePipes()
+			return nil, err
+		}
+		p.Stdout, out, theirs = r, w, append(theirs, w)
+	}
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	p.os, err = s.start(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
+		Dir: c.Dir, Env: env, Files: []*os.File{in, out, errs}, Sys: sysProcAttr(),
+	})
+	if err != nil {
+		p.closePipes()
+		return nil, err
+	}
+	p.pid = p.os.Pid
+	return p, nil
+}
+
+func orFile(f, other *os.File) *os.File {
+	if f == nil {
+		return other
+	}
+	return f
+}
+
+func (p *Process) closePipes() {
+	if p.Stdin != nil {
+		p.Stdin.Close()
+	}
+	if p.Stdout != nil {
+		p.Stdout.Close()
+	}
+}
+
+// reap waits for the process's end. What is left of its process group dies
+// with it: the group can be named safely, since a process that has ended but
+// was not waited for keeps its pid. Where the system cannot wait without taking
+// the pid, the group is spared.
+func (p *Process) reap() {
+	var state *os.ProcessState
+	if waitEnded(p.pid) != nil {
+		state, _ = p.os.Wait()
+	}
+	p.mu.Lock()
+	if state == nil {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		state, _ = p.os.Wait()
+	}
+	p.state, p.reaped = state, true
+	p.mu.Unlock()
+	close(p.done)
+}
+
+// Name is the name that the command gave.
+func (p *Process) Name() string { return p.name }
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.pid }
+
+// StartTime tells this process from a later one with the same pid. It is
+// opaque: two that are equal mean the same start.
+func (p *Process) StartTime() string { return p.startTime }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err tells how the process ended: nil while it runs, and after it exited with
+// status 0.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	if p.state == nil {
+		return fmt.Errorf("%s (pid %d): how it ended is not known", p.name, p.pid)
+	}
+	if p.state.Success() {
+		return nil
+	}
+	return fmt.Errorf("%s (pid %d): %s", p.name, p.pid, p.state)
+}
+
+// Signal sends sig to the process, after checking that the pid is still the
+// process that was started. The error is os.ErrProcessDone if it has ended, or
+// ErrStranger.
+func (p *Process) Signal(sig os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return fmt.Errorf("signal %s (pid %d): %w", p.name, p.pid, os.ErrProcessDone)
+	}
+	if err := verify(p.pid, p.startTime); err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	if err := p.os.Signal(sig); err != nil {
+		return fmt.Errorf("signal %s (pid %d): %w", p.name, p.pid, err)
+	}
+	return nil
+}
+
+// Stop ends the process and what is left of its group: SIGTERM, then SIGKILL
+// when grace is over or ctx ends. It returns when the process has ended; how it
+// ended is told by Err. The error tells that it could not be ended.
+func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	// A stopped process takes its SIGTERM only when it goes on.
+	_ = p.Signal(syscall.SIGCONT)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return p.Kill()
+}
+
+// Kill ends the process and its group by SIGKILL and returns when it has
+// ended. The error tells that it has not.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	if !p.reaped && verify(p.pid, p.startTime) == nil {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		_ = p.os.Kill()
+	}
+	p.mu.Unlock()
+	// SIGKILL cannot be refused, but a process in the kernel's hands (a dead
+	// disk) takes it late.
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s (pid %d) does not end after SIGKILL", p.name, p.pid)
+	}
+}
+
+// State is the process's state as the system shows it: 'R' running, 'S'
+// sleeping, 'D' waiting for a device, 'T' stopped, 'Z' ended.
+func (p *Process) State() (byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return 'Z', nil
+	}
+	if err := verify(p.pid, p.startTime); err != nil {
+		return 0, err
+	}
+	return state(p.pid)
+}
+
+// CPU is the time that the process has spent on CPUs, in user and system mode,
+// all threads together. After its end it is the total.
+func (p *Process) CPU() (time.Duration, error) {
+	p.mu.Lock()
+	reaped := p.reaped
+	d, err := time.Duration(0), error(nil)
+	if !reaped {
+		d, err = cpuTime(p.pid)
+		if st, stErr := state(p.pid); stErr == nil && st == 'Z' {
+			reaped = true // any moment now
+		}
+	}
+	p.mu.Unlock()
+	if reaped {
+		<-p.done
+		if p.state == nil {
+			return 0, fmt.Errorf("CPU time of %s (pid %d): %w", p.name, p.pid, os.ErrProcessDone)
+		}
+		return p.state.UserTime() + p.state.SystemTime(), nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of %s (pid %d): %w", p.name, p.pid, err)
+	}
+	return d, nil
+}
+
+// verify refuses pids that may not be signalled: init, ourselves, and those
+// whose process is not the one that began at start.
+func verify(pid int, start string) error {
+	if pid <= 1 || pid == os.Getpid() || start == "" {
+		return fmt.Errorf("pid %d: %w", pid, ErrStranger)
+	}
+	now, err := startTime(pid)
+	if err != nil {
+		return fmt.Errorf("pid %d: %w", pid, err)
+	}
+	if now != start {
+		return fmt.Errorf("pid %d began at %s instead of %s: %w", pid, now, start, ErrStranger)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package supervise
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrEnded: the run has ended and starts nothing more.
+var ErrEnded = errors.New("the run has ended")
+
+// defaultGrace is how long End lets a process end by itself.
+const defaultGrace = 5 * time.Second
+
+// maxDir keeps unix sockets in a run's folder possible: their paths are
+// limited to 104 bytes (macOS) or 108 (Linux), and file names need a few.
+const maxDir = 72
+
+// Run is one run's folder and its child processes. Its methods are safe for
+// concurrent use.
+type Run struct {
+	id, dir string
+	lock    *os.File // flock'd while the run lives
+	starter *starter
+
+	mu      sync.Mutex
+	journal *os.File
+	procs   []*Process
+	ended   bool
+
+	endOnce sync.Once
+	endErr  error
+}
+
+// Begin makes a run's folder under base, or under the system's folder for
+// temporary files if base is empty. The caller owes an End.
+func Begin(base string) (*Run, error) {
+	parent, err := parentDir(base)
+	if err != nil {
+		return nil, fmt.Errorf("begin a run: %w", err)
+	}
+	// While the folder is made it has no lock yet and looks dead: sweeps wait.
+	gate, err := lockFile(filepath.Join(parent, gateName), true)
+	if err != nil {
+		return nil, fmt.Errorf("begin a run: %w", err)
+	}
+	defer gate.Close()
+	for range 16 {
+		var b [4]byte
+		rand.Read(b[:])
+		r := &Run{id: idPrefix + hex.EncodeToString(b[:])}
+		r.dir = filepath.Join(parent, r.id)
+		err = os.Mkdir(r.dir, 0o700)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("begin a run: make its folder: %w", err)
+		}
+		if err := r.open(); err != nil {
+			os.RemoveAll(r.dir)
+			return nil, fmt.Errorf("begin a run: %w", err)
+		}
+		return r, nil
+	}
+	return nil, fmt.Errorf("begin a run: no free name in %s: %w", parent, err)
+}
+
+func (r *Run) open() (err error) {
+	if r.lock, err = lockFile(filepath.Join(r.dir, liveName), false); err != nil {
+		return err
+	}
+	if r.journal, err = createJournal(r.dir); err != nil {
+		r.lock.Close()
+		return err
+	}
+	r.starter = newStarter()
+	return nil
+}
+
+// ID is the run's name, unique on this machine among live runs.
+func (r *Run) ID() string { return r.id }
+
+// Dir is the run's folder, for data that nobody needs afterwards, and for unix
+// sockets: it is short. End removes it.
+func (r *Run) Dir() string { return r.dir }
+
+// Start starts a child process and writes it to the journal. The process is
+// stopped by End at the latest.
+func (r *Run) Start(c Command) (*Process, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil, fmt.Errorf("start %s: %w", c.Name, ErrEnded)
+	}
+	p, err := c.start(r.starter)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	// The journal comes before the reaper, so that the pid cannot have been
+	// given to somebody else when its start time is read.
+	p.startTime, err = startTime(p.pid)
+	if err == nil {
+		err = appendJournal(r.journal, entry{PID: p.pid, StartTime: p.startTime, Name: c.Name})
+	}
+	if err != nil {
+		_ = p.os.Kill()
+		_, _ = p.os.Wait()
+		p.closePipes()
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	go p.reap()
+	r.procs = append(r.procs, p)
+	return p, nil
+}
+
+// End stops every process that still runs, all at once: SIGTERM, after five
+// seconds (or when ctx ends) SIGKILL. Then it removes the run's folder. A
+// second call waits for the first and returns its answer.
+func (r *Run) End(ctx context.Context) error {
+	r.endOnce.Do(func() { r.endErr = r.end(ctx) })
+	return r.endErr
+}
+
+func (r *Run) end(ctx context.Context) error {
+	r.mu.Lock()
+	r.ended = true
+	procs := r.procs
+	r.mu.Unlock()
+
+	errs := make([]error, len(procs))
+	var wg sync.WaitGroup
+	for i, p := range procs {
+		wg.Go(func() { errs[i] = p.Stop(ctx, defaultGrace) })
+	}
+	wg.Wait()
+	// Ending the thread kills (on Linux) whatever Stop could not.
+	r.starter.stop()
+	r.journal.Close()
+	err := errors.Join(errs...)
+	if err == nil {
+		if rmErr := os.RemoveAll(r.dir); rmErr != nil {
+			err = fmt.Errorf("remove the run's folder: %w", rmErr)
+		}
+	}
+	// With a process left over the folder stays, unlocked: a sweep will see
+	// its journal.
+	r.lock.Close()
+	return err
+}
+
+const (
+	gateName = "gate"
+	liveName = "live"
+	idPrefix = "r"
+)
+
+// parentDir makes <base>/lockbench-<uid> and checks that it is ours: anybody
+// can make a folder of that name in a shared /tmp.
+func parentDir(base string) (string, error) {
+	name := fmt.Sprintf("lockbench-%d", os.Getuid())
+	if base == "" {
+		base = os.TempDir()
+		if len(filepath.Join(base, name)) > maxDir-10 && !strings.HasPrefix(base, "/tmp") {
+			base = "/tmp"
+		}
+	}
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, name)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("make the folder of runs: %w", err)
+	}
+	if err := ownedByUs(dir); err != nil {
+		return "", fmt.Errorf("%w: remove it, or choose another folder with TMPDIR", err)
+	}
+	return dir, nil
+}

@@ -1,0 +1,77 @@
+//go:build !linux
+
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// sysProcAttr gives the child a process group of its own. There is no
+// parent-death signal here: the journal and the sweep do that work.
+func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// waitEnded: there is no way here to wait without taking the pid.
+func waitEnded(int) error { return errors.ErrUnsupported }
+
+func startTime(pid int) (string, error) { return ps(pid, "lstart") }
+
+func state(pid int) (byte, error) {
+	s, err := ps(pid, "state")
+	if err != nil {
+		return 0, err
+	}
+	return s[0], nil
+}
+
+// cpuTime has a resolution of 10 ms here: [[dd-]hh:]mm:ss.cc.
+func cpuTime(pid int) (time.Duration, error) {
+	s, err := ps(pid, "time")
+	if err != nil {
+		return 0, err
+	}
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	total, err := strconv.ParseFloat(days, 64)
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of pid %d: unexpected %q", pid, s)
+	}
+	total *= 24
+	parts := strings.Split(clock, ":")
+	for len(parts) < 3 {
+		parts = append([]string{"0"}, parts...)
+	}
+	for i, part := range parts {
+		f, err := strconv.ParseFloat(part, 64)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of pid %d: unexpected %q", pid, s)
+		}
+		if i > 0 {
+			total *= 60
+		}
+		total += f
+	}
+	return time.Duration(total * float64(time.Second)), nil
+}
+
+func ps(pid int, field string) (string, error) {
+	cmd := exec.Command("/bin/ps", "-o", field+"=", "-p", strconv.Itoa(pid))
+	cmd.Env = []string{"LC_ALL=C", "TZ=UTC"}
+	out, err := cmd.Output()
+	s := strings.TrimSpace(string(out))
+	if s == "" {
+		if _, exited := errors.AsType[*exec.ExitError](err); err == nil || exited {
+			err = os.ErrNotExist
+		}
+		return "", fmt.Errorf("look at pid %d: %w", pid, err)
+	}
+	return s, nil
+}
