@@ -1,0 +1,326 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// Op is what is known of a call before it is sent.
+type Op struct {
+	Kind     Kind
+	Flags    Flags
+	Key      uint32
+	Attempt  Attempt
+	Intended int64  // stamp at which the load wanted it; 0: no schedule, the invoke is meant
+	Fence    uint64 // token presented; 0: none
+	Arg      uint64 // of a write, the value; of a final, the writes accepted
+}
+
+// Result is what is known of a call once it has returned.
+type Result struct {
+	Outcome  Outcome
+	Flags    Flags  // added to those of the Op
+	Fence    uint64 // token granted or seen; 0: none, the one presented stands
+	LeaseEnd int64  // stamp until which the hold may be trusted; 0: cannot say
+	Value    uint64 // of a read or a final, the value
+}
+
+// Options says whose stream a Writer writes.
+type Options struct {
+	Client uint32 // the client's number, or Controller
+	Worker uint32 // the number of the worker process
+	// Streams is how many streams the whole history will have, the
+	// controller's included, so that a reader misses one that is not there.
+	// 0: not known.
+	Streams uint32
+	Clock   Clock // of this process
+
+	// for tests
+	window   int64
+	allocate func(f *os.File, from, size int64) error
+}
+
+const (
+	// A window is the piece of the file that is mapped. It is small, since
+	// each page of it that was touched counts as memory of the process, and a
+	// worker may host a thousand clients. It starts smaller still and doubles.
+	firstWindow = 16 << 10
+	maxWindow   = 64 << 10
+	// The file itself grows by doubling, within these bounds: few system calls
+	// for a busy client, little disk for an idle one.
+	firstSize = 64 << 10
+	maxGrowth = 4 << 20
+)
+
+// Writer records the calls of one client in one file, so that neither the
+// death of the process nor a full disk loses or invents anything: the file is
+// mapped memory, which the kernel keeps when the process is gone, and disk
+// space is reserved before it is written to. (A power cut is another matter:
+// nothing is forced to the disk.)
+//
+// A Writer belongs to one goroutine at a time, and shares nothing with other
+// Writers. One call is open at a time; Points may be recorded meanwhile.
+type Writer struct {
+	file   *os.File
+	path   string
+	clock  Clock
+	client uint32
+
+	window []byte // mapped piece of the file
+	at     int64  // its offset in the file
+	next   int64  // offset in the file of the next slot
+	open   int64  // offset of the open call's slot, or 0
+	seq    uint32
+
+	head   header
+	size   int64 // of the file
+	grow   func(f *os.File, from, size int64) error
+	span   int64 // bytes to map next time
+	misuse error // the first wrong use, told by Close
+}
+
+// Create begins a stream in a new file at path. It fails if the file exists.
+// Until the stream has its header, it is called path + ".new", which readers
+// pass over, so that a process killed in here leaves no half-made stream.
+func Create(path string, o Options) (*Writer, error) {
+	w := &Writer{
+		path: path, clock: o.Clock, client: o.Client,
+		next: headerSize, span: firstWindow, grow: allocate,
+		head: header{
+			client: o.Client, worker: o.Worker, streams: o.Streams,
+			uncertainty: o.Clock.Uncertainty(), created: o.Clock.Now(),
+		},
+	}
+	if o.window != 0 {
+		w.span = o.window
+	}
+	if o.allocate != nil {
+		w.grow = o.allocate
+	}
+	if err := w.create(); err != nil {
+		return nil, fmt.Errorf("history: create %s: %w", path, err)
+	}
+	return w, nil
+}
+
+func (w *Writer) create() (err error) {
+	if _, err := os.Lstat(w.path); err == nil {
+		return fmt.Errorf("%w: a history is never overwritten, remove it or choose another folder", os.ErrExist)
+	}
+	w.file, err = os.OpenFile(w.path+newSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			w.unmap()
+			err = errors.Join(err, w.file.Close(), os.Remove(w.path+newSuffix))
+		}
+	}()
+	if err := w.advance(); err != nil {
+		return err
+	}
+	return os.Rename(w.path+newSuffix, w.path)
+}
+
+// newSuffix is that of a file whose header is not written yet.
+const newSuffix = ".new"
+
+// Begin records that a call is about to be sent and returns its invoke stamp
+// in nanoseconds. When it returns, the record survives the death of this
+// process. With an error (the disk is full, errors.Is ENOSPC; or op has an
+// impossible kind or flag) nothing is recorded: the call must not be sent.
+//
+// A call that Begin left open and End never closed stays open in the history.
+func (w *Writer) Begin(op *Op) (int64, error) {
+	s, err := w.slot(op)
+	if err != nil {
+		return 0, err
+	}
+	// The stamp comes after the fields, so that a page fault at the first
+	// touch of the slot is not taken for the lock's time. The checksum comes
+	// last: without it the half does not count.
+	putInvoke(s, w.client, w.seq, op)
+	now := w.clock.Now()
+	putStamps(s, op.Intended, now)
+	binary.LittleEndian.PutUint32(s[invokeCRC:], checksum(0, s[:invokeCRC]))
+	w.open = w.next
+	w.next += slotSize
+	w.seq++
+	return now, nil
+}
+
+// End records the return of the call that Begin recorded, and returns its
+// return stamp in nanoseconds. An outcome that no returned call can have is
+// recorded as Unknown, and Close tells of it.
+func (w *Writer) End(r *Result) int64 {
+	now := w.clock.Now()
+	if w.open == 0 {
+		w.wrong("End without a Begin")
+		return now
+	}
+	off := w.open - w.at
+	s := w.window[off : off+slotSize : off+slotSize]
+	w.open = 0
+	putReturn(s, w.checked(r), now)
+	seed := binary.LittleEndian.Uint32(s[invokeCRC:])
+	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(seed, s[returnAt:returnCRC]))
+	return now
+}
+
+// Point records something that has no duration (KindLost, KindFinal): its
+// invoke is its return. It may come while a call is open. Errors are those of
+// Begin.
+func (w *Writer) Point(op *Op, r *Result) (int64, error) {
+	s, err := w.slot(op)
+	if err != nil {
+		return 0, err
+	}
+	putInvoke(s, w.client, w.seq, op)
+	now := w.clock.Now()
+	putStamps(s, op.Intended, now)
+	putReturn(s, w.checked(r), now)
+	// The invoke's checksum comes last: a point is there as a whole or not.
+	crc := checksum(0, s[:invokeCRC])
+	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(crc, s[returnAt:returnCRC]))
+	binary.LittleEndian.PutUint32(s[invokeCRC:], crc)
+	w.next += slotSize
+	w.seq++
+	return now, nil
+}
+
+// slot returns the next free slot, or why op cannot be recorded.
+func (w *Writer) slot(op *Op) ([]byte, error) {
+	if !op.Kind.Valid() || op.Flags&^allFlags != 0 {
+		return nil, fmt.Errorf("history %s: %v with flags %#x cannot be recorded", w.path, op.Kind, uint8(op.Flags))
+	}
+	off := w.next - w.at
+	if off+slotSize > int64(len(w.window)) {
+		if err := w.advance(); err != nil {
+			return nil, fmt.Errorf("history %s: record %d: %w", w.path, w.seq, err)
+		}
+		off = w.next - w.at
+	}
+	return w.window[off : off+slotSize : off+slotSize], nil
+}
+
+// checked returns r, or an honest stand-in if r cannot be.
+func (w *Writer) checked(r *Result) *Result {
+	if r.Outcome != Open && r.Outcome.Valid() && r.Flags&^allFlags == 0 {
+		return r
+	}
+	w.wrong(fmt.Sprintf("record %d: a return with outcome %v and flags %#x", w.seq, r.Outcome, uint8(r.Flags)))
+	c := *r
+	c.Outcome, c.Flags = Unknown, r.Flags&allFlags
+	return &c
+}
+
+func (w *Writer) wrong(what string) {
+	if w.misuse == nil {
+		w.misuse = fmt.Errorf("history %s: %s", w.path, what)
+	}
+}
+
+// advance maps the next window, making the file longer if need be. After an
+// error the Writer is as before.
+func (w *Writer) advance() error {
+	if w.file == nil {
+		return os.ErrClosed
+	}
+	page := int64(os.Getpagesize())
+	from := w.next
+	if w.open != 0 {
+		from = w.open // its return half is still to be written
+	}
+	from -= from % page
+	end := (w.next + slotSize + w.span + page - 1) / page * page
+	if err := w.lengthen(end); err != nil {
+		return err
+	}
+	m, err := unix.Mmap(int(w.file.Fd()), from, int(end-from), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map %d bytes (too many mappings? see vm.max_map_count): %w", end-from, err)
+	}
+	w.unmap()
+	w.window, w.at = m, from
+	if w.span < maxWindow {
+		w.span *= 2
+	}
+	return nil
+}
+
+// lengthen sees to it that the file has at least end bytes.
+func (w *Writer) lengthen(end int64) error {
+	if end <= w.size {
+		return nil
+	}
+	size := max(firstSize, end, w.size+min(w.size, maxGrowth))
+	if err := w.grow(w.file, w.size, size); err != nil {
+		// The disk may have room for less than we like to have in store.
+		if size > end {
+			size = end
+			err = w.grow(w.file, w.size, size)
+		}
+		if err != nil {
+			return fmt.Errorf("make room for %d bytes (free some disk space, or choose another folder): %w", size-w.size, err)
+		}
+	}
+	// The header follows the file and never runs ahead of it: killed between
+	// the two, the file is longer than it says, by zeros, which harms nobody.
+	// No record is written beyond what the header says, so that a file cut
+	// short is always shorter than its header tells.
+	h := w.head
+	h.allocated = size
+	if err := w.writeHeader(&h); err != nil {
+		return err
+	}
+	w.head, w.size = h, size
+	return nil
+}
+
+// writeHeader writes the header in one piece: one small write within a page is
+// not torn by a signal.
+func (w *Writer) writeHeader(h *header) error {
+	var p [headerSize]byte
+	h.put(p[:])
+	if _, err := w.file.WriteAt(p[:], 0); err != nil {
+		return fmt.Errorf("write the header: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) unmap() {
+	if w.window != nil {
+		// It cannot fail for a range that Mmap gave.
+		_ = unix.Munmap(w.window)
+		w.window, w.at = nil, 0
+	}
+}
+
+// Close seals the stream: its header says how many records there are and that
+// the client ended it itself, and the file is cut to that size. A stream
+// without a Close reads as that of a process that died. Close also returns the
+// first wrong use of the Writer, if there was any. A second Close does nothing.
+func (w *Writer) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	w.unmap()
+	h := w.head
+	h.sealed, h.count, h.sealedAt, h.allocated = true, int64(w.seq), w.clock.Now(), w.next
+	err := w.writeHeader(&h)
+	if err == nil {
+		err = w.file.Truncate(w.next)
+	}
+	err = errors.Join(err, w.file.Close())
+	w.file, w.open, w.next = nil, 0, 0
+	if err != nil {
+		err = fmt.Errorf("history %s: seal: %w", w.path, err)
+	}
+	return errors.Join(err, w.misuse)
+}
