@@ -120,11 +120,12 @@ func (p *Process) closePipes() {
 // the pid, the group is spared.
 func (p *Process) reap() {
 	var state *os.ProcessState
-	if waitEnded(p.pid) != nil {
+	keepsPID := waitEnded(p.pid) == nil
+	if !keepsPID {
 		state, _ = p.os.Wait()
 	}
 	p.mu.Lock()
-	if state == nil {
+	if keepsPID {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		state, _ = p.os.Wait()
 	}
