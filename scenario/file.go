@@ -13,8 +13,9 @@ type File struct {
 	// Scenarios are the blocks, run in this order.
 	Scenarios []Block `yaml:"scenarios"`
 
-	source string // the file's name, for messages
-	places map[string]position
+	source string              // the file's name, for messages
+	places map[string]position // where each value stood in it
+	over   map[string]bool     // settings that With put over it
 }
 
 // Block is an experiment on every combination of its recipes, topologies and
@@ -75,6 +76,9 @@ type Settings struct {
 	//	                              unsafe for leased recipes, else safe
 	//	a control wrong on purpose,   verdict unsafe, promise broken
 	//	contended
+	//
+	// Where a hold may outlast a TTL that nobody renews, safe is not expected
+	// by default, for that is the user's experiment.
 	Expect *Expect `yaml:"expect"`
 	// ExpectFor does the same for single recipes, over Expect.
 	ExpectFor map[string]Expect `yaml:"expect_for"`
@@ -124,45 +128,3 @@ type FaultSpec struct {
 	// less, for a shorter one proves nothing.
 	For *Duration `yaml:"for"`
 }
-
-// ParseFile reads a suite. The name stands in messages only. The error is an
-// *Invalid, which names the line, the column and the field of every problem
-// that could be found at once.
-func ParseFile(name string, data []byte) (File, error) {
-	panic("stub")
-}
-
-// Expand makes the scenarios of f: every combination, every default filled
-// in, every name and seed. Names and seeds depend on nothing but what they
-// name, so adding a block does not change another's. The error is an *Invalid
-// with every problem found.
-func (f File) Expand(c Catalogue) ([]Scenario, error) {
-	panic("stub")
-}
-
-// With returns f with over put over the settings of every block, as flags
-// are put over a file.
-func (f File) With(over Settings) File {
-	panic("stub")
-}
-
-// MarshalSuite writes resolved scenarios as YAML: suite.yaml of a run's
-// folder, which ParseResolved reads.
-func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error) {
-	panic("stub")
-}
-
-// Resolved is a suite after its expansion.
-type Resolved struct {
-	Suite     string     `yaml:"suite"`
-	Seed      uint64     `yaml:"seed"`
-	Scenarios []Scenario `yaml:"scenarios"`
-}
-
-// ParseResolved reads what MarshalSuite wrote. The error is an *Invalid.
-func ParseResolved(name string, data []byte) (Resolved, error) {
-	panic("stub")
-}
-
-// ResultSchema is the JSON Schema (2020-12) of Document.
-func ResultSchema() []byte { panic("stub") }

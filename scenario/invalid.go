@@ -62,8 +62,9 @@ func (p Problem) String() string {
 // sorted orders by place and drops repetitions: a wrong default is met again
 // in every block that inherits it.
 func sorted(problems []Problem) []Problem {
-	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	slices.SortFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	seen := map[Problem]bool{}
 	return slices.DeleteFunc(problems, func(p Problem) bool {

@@ -1,16 +1,151 @@
 package scenario
 
-// Threshold is a parsed expectation of performance: "acquire.p99 < 20ms".
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Threshold is an expectation of performance: "acquire.p99 < 20ms",
+// "throughput > 1000/s".
 type Threshold struct {
-	Text   string
-	Metric string
+	Metric string  // "acquire.p99"
 	Op     string  // <, <=, >, >=
-	Value  float64 // in the metric's own unit: ns, or 1/s
+	Value  float64 // nanoseconds, a rate per second, or a bare number, as the metric is
 }
 
-// ParseThreshold reads "acquire.p99 < 20ms" or "throughput > 1000/s".
-func ParseThreshold(s string) (Threshold, error) { panic("stub") }
+// The units of metrics.
+const (
+	unitTime   = "time"
+	unitRate   = "rate"
+	unitNumber = "number"
+)
 
-// Check compares a result with the threshold. known is false if the metric
-// was not measured.
-func (t Threshold) Check(r Result) (met, known bool) { panic("stub") }
+type metric struct {
+	unit string
+	read func(Result) (float64, bool)
+}
+
+func metrics() map[string]metric {
+	all := map[string]metric{
+		"throughput":           {unitRate, func(r Result) (float64, bool) { return optional(r.Throughput) }},
+		"fairness":             {unitNumber, func(r Result) (float64, bool) { return optional(r.FairnessJain) }},
+		"requests_per_acquire": {unitNumber, func(r Result) (float64, bool) { return optional(r.RequestsPerAcquire) }},
+		"unavailable":          {unitTime, func(r Result) (float64, bool) { return optional(r.UnavailableNS) }},
+		"recovery":             {unitTime, func(r Result) (float64, bool) { return optional(r.RecoveryNS) }},
+	}
+	quantiles := map[string]func(Latency) float64{
+		"p50": func(l Latency) float64 { return float64(l.P50) }, "p90": func(l Latency) float64 { return float64(l.P90) },
+		"p95": func(l Latency) float64 { return float64(l.P95) }, "p99": func(l Latency) float64 { return float64(l.P99) },
+		"p999": func(l Latency) float64 { return float64(l.P999) }, "max": func(l Latency) float64 { return float64(l.Max) },
+		"mean": func(l Latency) float64 { return l.Mean },
+	}
+	for name, get := range map[string]func(Result) *Latency{
+		"acquire":  func(r Result) *Latency { return r.Acquire },
+		"response": func(r Result) *Latency { return r.Response },
+		"release":  func(r Result) *Latency { return r.Release },
+		"handoff":  func(r Result) *Latency { return r.Handoff },
+	} {
+		for q, of := range quantiles {
+			all[name+"."+q] = metric{unitTime, func(r Result) (float64, bool) {
+				l := get(r)
+				if l == nil || l.Count == 0 {
+					return 0, false // no sample is no answer, and not a fast one
+				}
+				return of(*l), true
+			}}
+		}
+	}
+	return all
+}
+
+func optional[T int64 | float64](p *T) (float64, bool) {
+	if p == nil {
+		return 0, false
+	}
+	return float64(*p), true
+}
+
+// ParseThreshold reads a metric, one of < <= > >=, and a value with the
+// metric's unit.
+func ParseThreshold(s string) (Threshold, error) {
+	i := strings.IndexAny(s, "<>")
+	if i < 0 {
+		return Threshold{}, fmt.Errorf(`%q is no threshold; write "acquire.p99 < 20ms" or "throughput > 1000/s"`, s)
+	}
+	t := Threshold{Metric: strings.TrimSpace(s[:i]), Op: s[i : i+1]}
+	value := s[i+1:]
+	if rest, ok := strings.CutPrefix(value, "="); ok {
+		t.Op, value = t.Op+"=", rest
+	}
+	value = strings.TrimSpace(value)
+	known := metrics()
+	m, ok := known[t.Metric]
+	if !ok {
+		all := slices.Sorted(maps.Keys(known))
+		return Threshold{}, fmt.Errorf("no metric %q; %s", t.Metric, didYouMean(Nearest(t.Metric, all), all))
+	}
+	var err error
+	if t.Value, err = parseValue(m.unit, value); err != nil {
+		return Threshold{}, fmt.Errorf("threshold of %s: %w", t.Metric, err)
+	}
+	return t, nil
+}
+
+func parseValue(unit, s string) (float64, error) {
+	if unit == unitTime {
+		d, err := parseTime(s)
+		return float64(d), err
+	}
+	number := s
+	if unit == unitRate {
+		number = strings.TrimSuffix(s, "/s")
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	// The comparison is written so that NaN fails it.
+	if err != nil || !(v >= 0 && v <= 1e15) {
+		if unit == unitRate {
+			return 0, fmt.Errorf(`%q is no rate; write it like "1000/s"`, s)
+		}
+		return 0, fmt.Errorf("%q is no number", s)
+	}
+	return v, nil
+}
+
+// String is what ParseThreshold reads.
+func (t Threshold) String() string {
+	value := strconv.FormatFloat(t.Value, 'f', -1, 64)
+	switch metrics()[t.Metric].unit {
+	case unitTime:
+		value = Duration(t.Value).String()
+	case unitRate:
+		value += "/s"
+	}
+	return t.Metric + " " + t.Op + " " + value
+}
+
+// Check compares what r measured. known is false if r did not measure it: then
+// the threshold is neither met nor missed.
+func (t Threshold) Check(r Result) (met, known bool) {
+	m, ok := metrics()[t.Metric]
+	if !ok {
+		return false, false
+	}
+	got, ok := m.read(r)
+	if !ok {
+		return false, false
+	}
+	switch t.Op {
+	case "<":
+		return got < t.Value, true
+	case "<=":
+		return got <= t.Value, true
+	case ">":
+		return got > t.Value, true
+	case ">=":
+		return got >= t.Value, true
+	}
+	return false, false
+}

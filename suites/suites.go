@@ -1,10 +1,51 @@
 package suites
 
-import "github.com/lockbench/lockbench/scenario"
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Default is the suite that run takes when none is named.
+const Default = "quick"
 
 // Names lists the built-in suites, the default first.
-func Names() []string { panic("stub") }
+func Names() []string { return []string{Default, "self-test"} }
 
-// Load parses a built-in suite. An unknown name is a scenario.ErrInvalid that
-// tells the nearest ones.
-func Load(name string) (scenario.File, error) { panic("stub") }
+// Load parses a built-in suite. The error for a name that is none of Names is
+// a scenario.ErrInvalid, and tells what was probably meant.
+func Load(name string) (scenario.File, error) {
+	data, err := files.ReadFile(name + ".yaml")
+	if err != nil {
+		hint := "there is " + strings.Join(Names(), ", ")
+		if near := scenario.Nearest(name, Names()); len(near) > 0 {
+			hint = "did you mean " + near[0] + "?"
+		}
+		return scenario.File{}, &scenario.Invalid{Problems: []scenario.Problem{{
+			Message: fmt.Sprintf("no built-in suite %q, and no file of that name", name),
+			Hint:    hint,
+		}}}
+	}
+	return scenario.ParseFile("suite "+name, data)
+}
+
+// Entry is a suite and its line in a list.
+type Entry = scenario.Entry
+
+// List describes the built-in suites, in the order of Names.
+func List() ([]Entry, error) {
+	entries := make([]Entry, 0, len(Names()))
+	for _, name := range Names() {
+		f, err := Load(name)
+		if err != nil {
+			return nil, fmt.Errorf("load the built-in suite %s: %w", name, err)
+		}
+		entries = append(entries, Entry{Name: name, Summary: f.Description})
+	}
+	return entries, nil
+}

@@ -1,0 +1,243 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The largest numbers that make sense on one machine.
+const (
+	maxClients  = 10_000
+	maxKeys     = 1_000_000
+	maxInFlight = 1_000_000
+	maxRate     = 10_000_000
+)
+
+// finding is a problem of a scenario; its path is that of Settings.
+type finding struct{ path, message, hint string }
+
+// findings collects them.
+type findings []finding
+
+func (f *findings) add(path, hint, format string, args ...any) {
+	*f = append(*f, finding{path, fmt.Sprintf(format, args...), hint})
+}
+
+// check tells what is wrong with a resolved scenario. Without known facts of
+// the recipe it leaves out what depends on them.
+func check(sc Scenario, r RecipeFacts, known bool) []finding {
+	var f findings
+	if sc.Clients < 1 || sc.Clients > maxClients {
+		f.add("clients", fmt.Sprintf("write 1 to %d", maxClients), "%d clients", sc.Clients)
+	}
+	if sc.Duration <= 0 {
+		f.add("duration", "write 10s, for example", "a duration of 0s measures nothing")
+	}
+	if sc.Warmup < 0 {
+		f.add("warmup", "write 0s for none", "%s is negative", sc.Warmup)
+	}
+	if sc.TTL <= 0 {
+		f.add("ttl", "write 4s, for example", "a lease of 0s can never be held")
+	}
+	if sc.Timeout <= 0 {
+		f.add("timeout", "write 2s, for example", "no request is answered within 0s")
+	}
+	if sc.Poll.Min <= 0 || sc.Poll.Max < sc.Poll.Min {
+		f.add("poll", "write 5ms..15ms, for example", "%s is no wait policy", sc.Poll)
+	}
+	checkEnvironment(&f, sc)
+	checkLoad(&f, sc)
+	checkFaults(&f, sc)
+	checkWorkers(&f, sc)
+	if known {
+		checkRecipe(&f, sc, r)
+	}
+	return f
+}
+
+func checkEnvironment(f *findings, sc Scenario) {
+	switch sc.Environment {
+	case EnvProcess:
+	case EnvDocker, EnvExternal:
+		f.add("environment", "use process", "%q is not available in this version", sc.Environment)
+	default:
+		f.add("environment", "there is process", "no environment %q", sc.Environment)
+	}
+}
+
+func checkLoad(f *findings, sc Scenario) {
+	l := sc.Workload
+	known := names(Workloads())
+	if !slices.Contains(known, l.Kind) {
+		message := fmt.Sprintf("no workload %q", l.Kind)
+		if l.Kind == "" {
+			message = "names no workload"
+		}
+		f.add("workload.kind", didYouMean(Nearest(l.Kind, known), known), "%s", message)
+		return // what fits an unknown kind cannot be known
+	}
+	switch {
+	case l.Kind == Uncontended && l.Keys != sc.Clients:
+		f.add("workload.keys", "leave keys out", "uncontended gives each of the %d clients its own key, not %d keys to all", sc.Clients, l.Keys)
+	case l.Kind == HotKey && l.Keys != 1:
+		f.add("workload.keys", "leave keys out, or use the workload keys", "hot-key has one key, not %d", l.Keys)
+	case l.Keys < 1 || l.Keys > maxKeys:
+		f.add("workload.keys", fmt.Sprintf("write 1 to %d", maxKeys), "%d keys", l.Keys)
+	}
+	checkDistribution(f, l)
+	checkArrival(f, l)
+	switch {
+	case l.Guard != "" && l.Kind != GuardedCounter:
+		f.add("workload.guard", "use the workload guarded-counter, or leave guard out", "%s has no guarded register", l.Kind)
+	case l.Guard != "" && !slices.Contains([]string{GuardPlain, GuardFenced, GuardBoth}, l.Guard):
+		f.add("workload.guard", "there is plain, fenced, both", "no guard %q", l.Guard)
+	}
+	for _, t := range []struct {
+		field string
+		dist  Dist
+	}{{"hold", l.Hold}, {"think", l.Think}} {
+		// A Dist that a program made need not be one that ParseDist reads.
+		if _, err := ParseDist(t.dist.String()); err != nil {
+			f.add("workload."+t.field, "", "%s", err)
+		}
+	}
+	if l.AcquireLimit < 0 {
+		f.add("workload.acquire_limit", "write 0s for no limit", "%s is negative", l.AcquireLimit)
+	}
+}
+
+func checkDistribution(f *findings, l Load) {
+	switch {
+	case l.Distribution == "":
+	case l.Kind != Keys:
+		f.add("workload.distribution", "use the workload keys, or leave distribution out", "%s does not draw keys", l.Kind)
+	case l.Distribution != KeysUniform && l.Distribution != KeysZipf:
+		f.add("workload.distribution", "there is uniform, zipf", "no distribution %q", l.Distribution)
+	}
+	switch {
+	case l.Distribution == KeysZipf && (!(l.ZipfS > 1) || l.ZipfS > 100):
+		f.add("workload.zipf_s", "write 1.1, for example", "the exponent of zipf must be more than 1 and at most 100, not %v", l.ZipfS)
+	case l.Distribution != KeysZipf && l.ZipfS != 0:
+		f.add("workload.zipf_s", "add distribution: zipf, or leave zipf_s out", "an exponent without zipf")
+	}
+}
+
+func checkArrival(f *findings, l Load) {
+	switch {
+	case l.open():
+		if !(l.Rate > 0) || l.Rate > maxRate || math.IsInf(l.Rate, 0) {
+			f.add("workload.rate", "write arrivals a second of all clients together, such as rate: 500", "%s arrivals need a rate above 0 and at most %d, not %v", l.Arrival, maxRate, l.Rate)
+		}
+		if l.MaxInFlight < 1 || l.MaxInFlight > maxInFlight {
+			f.add("workload.max_in_flight", fmt.Sprintf("write 1 to %d", maxInFlight), "%d in flight", l.MaxInFlight)
+		}
+		if !l.Think.IsZero() {
+			f.add("workload.think", "leave think out, or use arrival: closed", "an open loop does not wait between acquires, its rate decides")
+		}
+	case l.Arrival == ArrivalClosed:
+		const hint = "add arrival: constant or poisson, or leave it out"
+		if l.Rate != 0 {
+			f.add("workload.rate", hint, "a closed loop has no rate")
+		}
+		if l.MaxInFlight != 0 {
+			f.add("workload.max_in_flight", hint, "a closed loop has one acquire in flight for each client")
+		}
+	default:
+		f.add("workload.arrival", "there is closed, constant, poisson", "no arrival %q", l.Arrival)
+	}
+}
+
+func checkFaults(f *findings, sc Scenario) {
+	kinds := names(Faults())
+	valid := true
+	for i, fault := range sc.Faults {
+		at := fmt.Sprintf("faults[%d]", i)
+		if !slices.Contains(kinds, fault.Kind) {
+			f.add(at+".kind", didYouMean(Nearest(fault.Kind, kinds), kinds), "no fault %q", fault.Kind)
+			valid = false
+			continue
+		}
+		if fault.At < 0 {
+			f.add(at+".at", "write 1s, for example", "%s is before the measured window", fault.At)
+			valid = false
+		}
+		if least := shortestPause(sc.TTL); fault.For < least {
+			f.add(at+".for", fmt.Sprintf("write %s or more, or leave it out", least),
+				"a pause of %s is too short to outlive a lease of %s for certain", fault.For, sc.TTL)
+			valid = false
+		}
+		if i > 0 {
+			if before := sc.Faults[i-1]; fault.At < before.At+before.For {
+				f.add(at+".at", fmt.Sprintf("write %s or later", before.At+before.For), "begins at %s, before the fault above has ended", fault.At)
+				valid = false
+			}
+		}
+		if sc.Clients < 2 {
+			f.add("clients", "write 2 or more", "%s needs a second client, who wants the lock meanwhile", fault.Kind)
+		}
+		if sc.Workload.Kind == Uncontended {
+			f.add("workload.kind", "use hot-key or guarded-counter", "%s needs clients who want the same key, uncontended has none", fault.Kind)
+		}
+	}
+	if need := faultsEnd(sc); valid && sc.Duration > 0 && sc.Duration < need {
+		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need), "%s leaves no room for the faults and the recovery after them", sc.Duration)
+	}
+}
+
+func checkWorkers(f *findings, sc Scenario) {
+	if sc.Clients < 1 {
+		return // told already
+	}
+	switch {
+	case sc.Workers < 1:
+		f.add("workers", "write 1 or more, or leave it out", "%d worker processes", sc.Workers)
+	case sc.Workers > sc.Clients:
+		f.add("workers", "write fewer, or leave it out", "%d worker processes for %d clients", sc.Workers, sc.Clients)
+	case sc.Workers < sc.Clients:
+		for _, fault := range sc.Faults {
+			if aimsAtClient(fault.Kind) {
+				f.add("workers", "leave it out", "%s stops a whole process, so each of the %d clients needs its own, not %d in all", fault.Kind, sc.Clients, sc.Workers)
+				return
+			}
+		}
+	}
+}
+
+func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
+	if !slices.Contains(r.Topologies, sc.Topology) {
+		f.add("topology", "it runs on "+strings.Join(r.Topologies, ", "), "%s does not run on %q", r.ID, sc.Topology)
+	}
+	if r.CheckTTL != nil && sc.TTL > 0 {
+		if err := r.CheckTTL(sc.TTL.D(), sc.Servers[r.Backend]); err != nil {
+			f.add("ttl", "", "%s cannot be had with %s: %s", sc.TTL, r.ID, err)
+		}
+	}
+	if sc.Workload.Kind == GuardedCounter && !r.Fencing && (sc.Workload.Guard == GuardFenced || sc.Workload.Guard == GuardBoth) {
+		f.add("workload.guard", "use plain, or leave guard out: recipes with tokens get both registers", "%s has no fencing tokens for a fenced register", r.ID)
+	}
+}
+
+// checkExpect checks answers and thresholds as the user wrote them.
+func checkExpect(path string, e Expect) []finding {
+	var f findings
+	for _, a := range []struct {
+		field, answer string
+		choices       []string
+	}{
+		{"verdict", e.Verdict, []string{Safe, Unsafe, expectAny}},
+		{"promise", e.Promise, []string{Kept, Broken, expectAny}},
+		{"liveness", e.Liveness, []string{Live, Stuck, expectAny}},
+	} {
+		if a.answer != "" && !slices.Contains(a.choices, a.answer) {
+			f.add(path+"."+a.field, "there is "+strings.Join(a.choices, ", "), "no such answer %q", a.answer)
+		}
+	}
+	for i, t := range e.Thresholds {
+		if _, err := ParseThreshold(t); err != nil {
+			f.add(fmt.Sprintf("%s.thresholds[%d]", path, i), "", "%s", err)
+		}
+	}
+	return f
+}

@@ -1,0 +1,306 @@
+package scenario
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
+const maxScenarios = 5000
+
+// ParseFile reads a suite. The name stands in messages only. The error is an
+// *Invalid, which names the line, the column and the field of every problem
+// that can be found without knowing the recipes.
+func ParseFile(name string, data []byte) (File, error) {
+	f := File{source: name}
+	d, err := decodeYAML(name, data, &f)
+	if err != nil {
+		return File{}, err
+	}
+	f.places = d.places
+	if _, err := f.Expand(nil); err != nil {
+		return File{}, err
+	}
+	f.Seed = max(1, f.Seed)
+	return f, nil
+}
+
+// Expand makes the scenarios of f: every combination, every default filled
+// in, every name and seed. Names and seeds depend on nothing but what they
+// name, so adding a block does not change another's. The error is an *Invalid
+// with every problem found. With a nil catalogue what depends on the recipes
+// is left unchecked and takes the defaults of a recipe with tokens.
+func (f File) Expand(c Catalogue) ([]Scenario, error) {
+	e := expansion{file: f, catalogue: c, names: map[string]bool{}}
+	e.file.Seed = max(1, f.Seed)
+	if !isName(f.Name) {
+		e.problem("name", fmt.Sprintf("%q is no name for a suite", f.Name), nameHint)
+	}
+	if len(f.Scenarios) == 0 {
+		e.problem("scenarios", "the suite has no scenarios", `list at least one under "scenarios"`)
+	}
+	total := 0
+	for i := range f.Scenarios {
+		total += e.count(i)
+	}
+	if total > maxScenarios {
+		e.problem("scenarios", fmt.Sprintf("the suite expands to %d scenarios, at most %d can be run", total, maxScenarios), "shorten the lists, or repeat less")
+		return nil, e.err()
+	}
+	for i := range f.Scenarios {
+		e.block(i)
+	}
+	if err := e.err(); err != nil {
+		return nil, err
+	}
+	return e.scenarios, nil
+}
+
+type expansion struct {
+	file      File
+	catalogue Catalogue
+	scenarios []Scenario
+	names     map[string]bool
+	problems  []Problem
+}
+
+func (e *expansion) err() error {
+	if len(e.problems) == 0 {
+		return nil
+	}
+	return &Invalid{Problems: sorted(e.problems)}
+}
+
+func (e *expansion) settings(i int) Settings {
+	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
+	if s.Clients == nil {
+		s.Clients = []int{defaultClients}
+	}
+	if s.Topology == nil {
+		s.Topology = []string{TopologySingle}
+	}
+	return s
+}
+
+// count tells how many scenarios a block makes, or at least that it is too
+// many.
+func (e *expansion) count(i int) int {
+	s := e.settings(i)
+	n := 1
+	for _, factor := range []int{len(s.Recipes), len(s.Clients), len(s.Topology), max(1, valueOr(s.Repeat, 1))} {
+		n = min(n*factor, 1_000_000_000)
+	}
+	return n
+}
+
+func (e *expansion) block(i int) {
+	b, s := e.file.Scenarios[i], e.settings(i)
+	path := fmt.Sprintf("scenarios[%d]", i)
+	if !isName(b.Name) {
+		e.problem(path+".name", fmt.Sprintf("%q is no name for a scenario", b.Name), nameHint)
+	}
+	if slices.ContainsFunc(e.file.Scenarios[:i], func(o Block) bool { return o.Name == b.Name }) {
+		e.problem(path+".name", fmt.Sprintf("a second scenario named %q", b.Name), "give each its own name")
+		return
+	}
+	repeats := valueOr(s.Repeat, 1)
+	if repeats < 1 {
+		e.problem(path+".repeat", fmt.Sprintf("%d repeats", repeats), "write 1 or more")
+	}
+	recipes := e.recipes(path, s)
+	if !e.distinct(path, s) {
+		return // what follows would say the same again in other words
+	}
+	e.expectFor(path, b, s)
+	e.servers(path, b, recipes)
+	for _, x := range checkExpect(path+".expect", valueOr(s.Expect, Expect{})) {
+		e.problem(x.path, x.message, x.hint)
+	}
+	for rep := 1; rep <= repeats; rep++ {
+		for _, topology := range s.Topology {
+			for j, clients := range s.Clients {
+				for _, r := range recipes {
+					e.add(path, b.Name, s, choice{r, topology, clients, rep}, j)
+				}
+			}
+		}
+	}
+}
+
+func (e *expansion) add(path, group string, s Settings, c choice, clientsIndex int) {
+	sc := resolve(group, s, c)
+	sc.Name = name(sc)
+	sc.Seed = seed(e.file.Seed, sc.Name)
+	if c.repeat == 1 {
+		for _, x := range check(sc, c.recipe, e.catalogue != nil) {
+			if x.path == "clients" {
+				x.path = fmt.Sprintf("clients[%d]", clientsIndex)
+			}
+			e.problem(join(path, x.path), x.message, x.hint)
+		}
+	}
+	if e.names[sc.Name] {
+		e.problem(path+".name", fmt.Sprintf("two scenarios would be named %q", sc.Name), "rename the block")
+	}
+	e.names[sc.Name] = true
+	e.scenarios = append(e.scenarios, sc)
+}
+
+// recipes finds the facts of a block's recipes.
+func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
+	if len(s.Recipes) == 0 {
+		e.problem(path+".recipes", "names no recipe", `write "recipes: [redis/token]", for example; lockbench list recipes shows all`)
+	}
+	var found []RecipeFacts
+	for i, id := range s.Recipes {
+		at := fmt.Sprintf("%s.recipes[%d]", path, i)
+		if slices.Contains(s.Recipes[:i], id) {
+			e.problem(at, fmt.Sprintf("%q is listed twice", id), "list it once; use repeat to run it again")
+			continue
+		}
+		if e.catalogue == nil {
+			backend, _, _ := strings.Cut(id, "/")
+			found = append(found, RecipeFacts{ID: id, Backend: backend, Fencing: true})
+			continue
+		}
+		r, ok := e.catalogue.Recipe(id)
+		if !ok {
+			e.unknownRecipe(at, id)
+			continue
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+func (e *expansion) unknownRecipe(path, id string) {
+	hint := didYouMean(e.catalogue.Nearest(id), e.catalogue.IDs())
+	e.problem(path, fmt.Sprintf("no recipe %q", id), hint)
+}
+
+// distinct refuses lists that are empty, or that would run the same thing
+// twice under one name.
+func (e *expansion) distinct(path string, s Settings) bool {
+	before := len(e.problems)
+	for i, n := range s.Clients {
+		if slices.Contains(s.Clients[:i], n) {
+			e.problem(fmt.Sprintf("%s.clients[%d]", path, i), fmt.Sprintf("%d is listed twice", n), "use repeat to run it again")
+		}
+	}
+	for i, t := range s.Topology {
+		if slices.Contains(s.Topology[:i], t) {
+			e.problem(fmt.Sprintf("%s.topology[%d]", path, i), fmt.Sprintf("%q is listed twice", t), "use repeat to run it again")
+		}
+	}
+	if len(s.Clients) == 0 {
+		e.problem(path+".clients", "an empty list", "write a number of clients, 1 or more")
+	}
+	if len(s.Topology) == 0 {
+		e.problem(path+".topology", "an empty list", "write single, for example")
+	}
+	return len(e.problems) == before
+}
+
+// expectFor checks the expectations of single recipes. One that can never be
+// asked would be a gate that is always open.
+func (e *expansion) expectFor(path string, b Block, s Settings) {
+	for id, expect := range s.ExpectFor {
+		at := path + ".expect_for." + id
+		_, own := b.ExpectFor[id]
+		if e.catalogue != nil {
+			if _, ok := e.catalogue.Recipe(id); !ok {
+				e.unknownRecipe(at, id)
+				continue
+			}
+		}
+		if own && !slices.Contains(s.Recipes, id) && !e.file.over["recipes"] {
+			e.problem(at, fmt.Sprintf("%q is not among the recipes of this block", id), "add it there, or leave the expectation out")
+		}
+		for _, x := range checkExpect(at, expect) {
+			e.problem(x.path, x.message, x.hint)
+		}
+	}
+}
+
+// servers refuses settings of servers that the block does not run.
+func (e *expansion) servers(path string, b Block, recipes []RecipeFacts) {
+	for backend := range b.Servers {
+		uses := func(r RecipeFacts) bool { return r.Backend == backend }
+		if !slices.ContainsFunc(recipes, uses) && !e.file.over["recipes"] && !e.file.over["servers"] {
+			e.problem(path+".servers."+backend, fmt.Sprintf("no recipe of this block runs on %q", backend), "add one, or leave the settings out")
+		}
+	}
+}
+
+// problem notes what is wrong at a path, with its place in the file.
+func (e *expansion) problem(path, message, hint string) {
+	p := Problem{File: e.file.source, Field: path, Message: message, Hint: hint}
+	rest := path
+	if block, inner, ok := strings.Cut(path, "]."); ok && strings.HasPrefix(block, "scenarios[") {
+		rest = inner
+	}
+	top := rest
+	if i := strings.IndexAny(rest, ".["); i >= 0 {
+		top = rest[:i]
+	}
+	switch {
+	case e.file.over[top] && rest != path:
+		// It came from a flag: the file is not to blame.
+		p.File, p.Field = "", rest
+	case e.file.source == "":
+		p.Field = rest
+	default:
+		found, at := e.place(path, rest)
+		p.Line, p.Column = at.line, at.column
+		if strings.HasPrefix(found, "defaults.") {
+			p.Field = "defaults." + rest
+		}
+	}
+	e.problems = append(e.problems, p)
+}
+
+// place finds where path was written: in its block, in the defaults, or else
+// what is written around it.
+func (e *expansion) place(path, rest string) (string, position) {
+	for {
+		if at, ok := e.file.places[path]; ok {
+			return path, at
+		}
+		if at, ok := e.file.places["defaults."+rest]; ok && rest != path {
+			return "defaults." + rest, at
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return "", e.file.places[""]
+		}
+		gone := len(path) - cut
+		path, rest = path[:cut], rest[:max(0, len(rest)-gone)]
+	}
+}
+
+const nameHint = "use lower-case letters, digits and hyphens, 50 at most"
+
+// isName reports whether s is fit for a folder's name everywhere.
+func isName(s string) bool { return s != "" && len(s) <= 50 && s == slug(s) && s[0] != '-' }
+
+func name(sc Scenario) string {
+	topology := ""
+	if sc.Topology != TopologySingle {
+		topology = "-" + slug(sc.Topology)
+	}
+	return fmt.Sprintf("%s-%s%s-%dc-r%d", slug(sc.Group), slug(sc.Recipe), topology, sc.Clients, sc.Repeat)
+}
+
+// seed derives a scenario's seed from its name, so that what else a suite runs
+// cannot change it. It has 53 bits, so that every reader of JSON keeps it whole.
+func seed(suite uint64, name string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/%s", suite, name)
+	x := h.Sum64()
+	// FNV leaves the last letters in the low bits; this spreads them.
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return max(1, (x^x>>31)>>11)
+}

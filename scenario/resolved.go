@@ -1,0 +1,64 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Resolved is a suite after its expansion: suite.yaml of a run's folder.
+type Resolved struct {
+	Suite     string     `yaml:"suite"`
+	Seed      uint64     `yaml:"seed"`
+	Scenarios []Scenario `yaml:"scenarios"`
+}
+
+const resolvedHeader = `# The suite as it was run: every default written out, every scenario by itself.
+`
+
+// MarshalSuite writes resolved scenarios as YAML: suite.yaml of a run's
+// folder, which ParseResolved reads.
+func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error) {
+	body, err := yaml.MarshalWithOptions(Resolved{Suite: name, Seed: seed, Scenarios: scenarios}, yaml.IndentSequence(true))
+	if err != nil {
+		return nil, fmt.Errorf("write the resolved suite %s: %w", name, err)
+	}
+	return append([]byte(resolvedHeader), body...), nil
+}
+
+// ParseResolved reads what MarshalSuite wrote, and checks it as ParseFile
+// does a suite. The error is an *Invalid.
+func ParseResolved(name string, data []byte) (Resolved, error) {
+	var r Resolved
+	d, err := decodeYAML(name, data, &r)
+	if err != nil {
+		return Resolved{}, err
+	}
+	e := expansion{file: File{source: name, places: d.places}, names: map[string]bool{}}
+	if !isName(r.Suite) {
+		e.problem("suite", fmt.Sprintf("%q is no name for a suite", r.Suite), nameHint)
+	}
+	if len(r.Scenarios) == 0 {
+		e.problem("scenarios", "the suite has no scenarios", "")
+	}
+	for i, sc := range r.Scenarios {
+		path := fmt.Sprintf("scenarios[%d]", i)
+		if sc.Name == "" || sc.Name != slug(sc.Name) || len(sc.Name) > 200 {
+			e.problem(path+".name", fmt.Sprintf("%q is no name for a scenario", sc.Name), "use lower-case letters, digits and hyphens, 200 at most")
+		}
+		if e.names[sc.Name] {
+			e.problem(path+".name", fmt.Sprintf("a second scenario named %q", sc.Name), "give each its own name")
+		}
+		e.names[sc.Name] = true
+		if sc.Recipe == "" {
+			e.problem(path+".recipe", "names no recipe", "")
+		}
+		for _, x := range append(check(sc, RecipeFacts{}, false), checkExpect("expect", sc.Expect)...) {
+			e.problem(join(path, x.path), x.message, x.hint)
+		}
+	}
+	if err := e.err(); err != nil {
+		return Resolved{}, err
+	}
+	return r, nil
+}

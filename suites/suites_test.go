@@ -1,0 +1,162 @@
+package suites_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/suites"
+)
+
+// catalogue stands in for the recipes, which this package may not import.
+func catalogue() scenario.Catalogue {
+	recipe := func(id, bound string, fencing bool) scenario.RecipeFacts {
+		backend, _, _ := strings.Cut(id, "/")
+		return scenario.RecipeFacts{ID: id, Backend: backend, Bound: bound, Fencing: fencing, Topologies: []string{"single"}}
+	}
+	return scenario.NewCatalogue(
+		recipe("redis/token", "ttl", false),
+		recipe("etcd/mutex", "session", true),
+		recipe("zookeeper/sequence", "session", true),
+		recipe("memcached/cas", "ttl", false),
+		recipe("mysql/lease-row", "ttl", true),
+		recipe("mysql/get-lock", "connection", false),
+		recipe("reference/mutex", "ttl", true),
+		recipe("reference/broken", "ttl", true),
+	)
+}
+
+func expand(t *testing.T, name string) []scenario.Scenario {
+	t.Helper()
+	f, err := suites.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Name != name {
+		t.Errorf("the suite %s calls itself %s", name, f.Name)
+	}
+	all, err := f.Expand(catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEverySuiteIsListedAndDescribed(t *testing.T) {
+	entries, err := suites.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Summary == "" {
+			t.Errorf("%s has no description", e.Name)
+		}
+		expand(t, e.Name)
+	}
+	files, err := fs.Glob(os.DirFS("."), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !slices.Contains(suites.Names(), strings.TrimSuffix(file, ".yaml")) {
+			t.Errorf("%s is not among Names", file)
+		}
+	}
+}
+
+// The quick suite promises a report in under four minutes on two cores. The
+// planned time leaves the rest for set-up of scenarios and the report.
+func TestQuickFitsItsTime(t *testing.T) {
+	const budget = 190 * time.Second
+	var sum time.Duration
+	for _, sc := range expand(t, "quick") {
+		sum += (sc.Warmup + sc.Duration).D()
+	}
+	t.Logf("planned: %s", sum)
+	if sum > budget {
+		t.Errorf("quick plans %s, more than %s", sum, budget)
+	}
+}
+
+func TestQuickComparesTheFive(t *testing.T) {
+	type key struct {
+		group   string
+		clients int
+		repeat  int
+	}
+	got := map[key][]string{}
+	for _, sc := range expand(t, "quick") {
+		k := key{sc.Group, sc.Clients, sc.Repeat}
+		got[k] = append(got[k], sc.Recipe)
+		if sc.TTL.D() != 4*time.Second {
+			t.Errorf("%s: ttl %s", sc.Name, sc.TTL)
+		}
+		if sc.Group == "holder-pause" {
+			if sc.Workers != sc.Clients || sc.Faults[0].For.D() != 10*time.Second {
+				t.Errorf("%s: %d workers, pause %s", sc.Name, sc.Workers, sc.Faults[0].For)
+			}
+			want := scenario.Unsafe
+			if sc.Recipe == "mysql/get-lock" {
+				want = scenario.Safe
+			}
+			if sc.Expect.Verdict != want || sc.Expect.Promise != scenario.Kept {
+				t.Errorf("%s: expects %+v", sc.Name, sc.Expect)
+			}
+		}
+	}
+	five := []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}
+	want := map[key][]string{
+		{"uncontended", 1, 1}: five, {"uncontended", 8, 1}: five, {"uncontended", 32, 1}: five,
+		{"contended", 16, 1}: five, {"contended", 16, 2}: five, {"contended", 16, 3}: five,
+		{"holder-pause", 6, 1}: append(slices.Clone(five), "mysql/get-lock"),
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d groups, want %d: %v", len(got), len(want), got)
+	}
+	for k, recipes := range want {
+		if !slices.Equal(got[k], recipes) {
+			t.Errorf("%v: %v, want %v", k, got[k], recipes)
+		}
+	}
+}
+
+func TestSelfTestHasTwentySeedsOfEachControl(t *testing.T) {
+	seeds := map[string]map[uint64]bool{"never-accused": {}, "always-caught": {}, "holder-pause": {}}
+	for _, sc := range expand(t, "self-test") {
+		seeds[sc.Group][sc.Seed] = true
+		want := scenario.Expect{Verdict: scenario.Safe, Promise: scenario.Kept, Liveness: scenario.Live}
+		switch sc.Group {
+		case "always-caught":
+			want = scenario.Expect{Verdict: scenario.Unsafe, Promise: scenario.Broken, Liveness: sc.Expect.Liveness}
+		case "holder-pause":
+			want.Verdict = scenario.Unsafe
+		}
+		got := sc.Expect
+		if got.Verdict != want.Verdict || got.Promise != want.Promise || got.Liveness != want.Liveness {
+			t.Errorf("%s: expects %+v, want %+v", sc.Name, got, want)
+		}
+	}
+	for group, n := range map[string]int{"never-accused": 20, "always-caught": 20, "holder-pause": 1} {
+		if len(seeds[group]) != n {
+			t.Errorf("%s: %d different seeds, want %d", group, len(seeds[group]), n)
+		}
+	}
+}
+
+func TestLoadHelpsWithUnknownNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"quik":         "did you mean quick?",
+		"selftest":     "did you mean self-test?",
+		"nothing-like": "there is quick, self-test",
+	} {
+		_, err := suites.Load(name)
+		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load(%q): %v, want an ErrInvalid with %q", name, err, want)
+		}
+	}
+}
