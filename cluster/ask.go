@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// probeCount counts the questions that we asked a server itself, where they
+// show in its counters.
+type probeCount struct{ atomic.Int64 }
+
+// askLimit is how long one question to a server may take. On loopback an
+// answer takes microseconds; a server that is paused or busy takes long.
+const askLimit = 5 * time.Second
+
+// ask sends a request on a connection of its own and lets read take the answer.
+func ask(ctx context.Context, address, request string, read func(*bufio.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// Closing is what wakes a read when ctx is cancelled.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, request); err != nil {
+		return err
+	}
+	if err := read(bufio.NewReader(conn)); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("no answer: %w", ctx.Err())
+		}
+		return err
+	}
+	return nil
+}
+
+// get fetches a page of a server's HTTP port, or posts body if there is one.
+func get(ctx context.Context, url, body string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	// A transport of its own: no connection is kept, and no proxy is asked.
+	tr := &http.Transport{DisableKeepAlives: true}
+	res, err := (&http.Client{Transport: tr}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s: %.200s", url, res.Status, data)
+	}
+	return data, nil
+}
+
+// pick copies the named entries of m, and those that the caller set.
+func pick(m map[string]string, set map[string]string, names ...string) map[string]string {
+	out := map[string]string{}
+	for _, name := range names {
+		if v, ok := m[name]; ok {
+			out[name] = v
+		}
+	}
+	for name := range set {
+		if v, ok := m[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}

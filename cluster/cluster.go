@@ -1,0 +1,376 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// ErrServer: a server is there but did not start, or died; the message holds
+// its last log lines.
+var ErrServer = errors.New("server failed")
+
+// ErrSpec: the specification asks for what does not exist or cannot be.
+var ErrSpec = errors.New("no such cluster")
+
+// Spec says which servers to start.
+type Spec struct {
+	Backend  string // redis, etcd, zookeeper, memcached, mysql
+	Topology string // see Topologies; "" is single
+	Nodes    int    // 0: as many as the topology has by default
+
+	// Settings override the servers' defaults, in the backend's own words:
+	// redis and mysqld names, etcd's and memcached's flags, zoo.cfg's keys and
+	// "jvmFlags". An empty value of a memcached flag is the bare flag.
+	Settings map[string]string
+
+	Binary  string // of the server, instead of searching; see Find
+	LogDir  string // made if need be; "": among the data, gone with it
+	Clients int    // connections to allow for; the servers' default limit is never lowered
+}
+
+// Cluster is a running set of servers. Its methods are safe for concurrent
+// use.
+type Cluster struct {
+	spec   Spec
+	binary Binary
+	driver driver
+	dir    string
+	nodes  []*Node
+
+	settings map[string]string // read back
+	facts    facts
+	readyIn  time.Duration
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Node is one server.
+type Node struct {
+	Name    string // redis, etcd-1
+	Address string // host:port
+	Process *supervise.Process
+
+	index   int
+	ports   []int // the first one is the clients'
+	dir     string
+	log     string
+	logFrom int64 // where this start's lines begin
+	command []string
+	probes  probeCount
+}
+
+// NodeCounters are one server's counters since its start.
+type NodeCounters struct {
+	Node     string
+	Counters map[string]int64
+}
+
+// startLimit is how long a cluster may take to serve. The slowest needs about
+// three seconds on an idle machine.
+const startLimit = 60 * time.Second
+
+// Backends lists the backends that can be started, in the order of reports.
+func Backends() []string { return []string{"redis", "etcd", "zookeeper", "memcached", "mysql"} }
+
+// Topologies lists the topologies of a backend; none if there is no such
+// backend.
+func Topologies(backend string) []string {
+	d, err := driverOf(backend)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, t := range d.topologies() {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// Start starts the servers side by side and returns when all serve requests.
+// The error is ErrMissing (with the command that brings the server), ErrSpec,
+// or ErrServer (with the last log lines); nothing is left running then.
+func Start(ctx context.Context, run *supervise.Run, spec Spec) (*Cluster, error) {
+	d, err := driverOf(spec.Backend)
+	if err != nil {
+		return nil, err
+	}
+	if spec, err = resolve(d, spec); err != nil {
+		return nil, err
+	}
+	binary, err := Find(spec.Backend, spec.Binary)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		c, err := startOnce(ctx, run, d, spec, binary)
+		if err == nil {
+			return c, nil
+		}
+		// Somebody took a port between our look and the server's.
+		if !errors.Is(err, errPortTaken) || attempt == 5 || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// resolve fills in defaults and refuses what cannot be.
+func resolve(d driver, spec Spec) (Spec, error) {
+	if spec.Topology == "" {
+		spec.Topology = "single"
+	}
+	all := d.topologies()
+	i := slices.IndexFunc(all, func(t topology) bool { return t.name == spec.Topology })
+	if i < 0 {
+		return spec, fmt.Errorf("%w: %s has no topology %q: choose from %v", ErrSpec, spec.Backend, spec.Topology, Topologies(spec.Backend))
+	}
+	if spec.Nodes == 0 {
+		spec.Nodes = all[i].nodes[0]
+	}
+	if !slices.Contains(all[i].nodes, spec.Nodes) {
+		return spec, fmt.Errorf("%w: a %s topology of %s has %v nodes, not %d", ErrSpec, spec.Topology, spec.Backend, all[i].nodes, spec.Nodes)
+	}
+	for name := range spec.Settings {
+		if slices.Contains(d.reserved(), name) {
+			return spec, fmt.Errorf("%w: the setting %q of %s is lockbench's own (ports, folders): leave it out", ErrSpec, name, spec.Backend)
+		}
+	}
+	return spec, nil
+}
+
+func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, binary Binary) (_ *Cluster, err error) {
+	dir, err := os.MkdirTemp(run.Dir(), spec.Backend+"-")
+	if err != nil {
+		return nil, fmt.Errorf("start %s: make its data folder: %w", spec.Backend, err)
+	}
+	c := &Cluster{spec: spec, binary: binary, driver: d, dir: dir}
+	defer func() {
+		if err != nil {
+			// Also when ctx has ended: nothing may be left running.
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			err = errors.Join(err, c.Stop(stop))
+		}
+	}()
+	if err := c.layOut(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
+	}
+	began := time.Now()
+	errs := make([]error, len(c.nodes))
+	var wg sync.WaitGroup
+	for i, n := range c.nodes {
+		wg.Go(func() {
+			if errs[i] = c.launch(ctx, run, n); errs[i] == nil {
+				errs[i] = c.await(ctx, n)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := d.formed(ctx, c); err != nil {
+		return nil, fmt.Errorf("start %s: first request: %w: %w", spec.Backend, ErrServer, err)
+	}
+	c.readyIn = time.Since(began)
+	if err := c.readBack(ctx); err != nil {
+		return nil, fmt.Errorf("start %s: read its settings back: %w: %w", spec.Backend, ErrServer, err)
+	}
+	return c, nil
+}
+
+// readBack asks every node for its settings. Where nodes differ, their values
+// stand side by side.
+func (c *Cluster) readBack(ctx context.Context) error {
+	c.settings = map[string]string{}
+	for i, n := range c.nodes {
+		m, err := c.driver.settings(ctx, c, n)
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		for k, v := range m {
+			if have, ok := c.settings[k]; i > 0 && ok && have != v {
+				v = have + " | " + v
+			}
+			c.settings[k] = v
+		}
+	}
+	facts, err := c.driver.facts(ctx, c, c.nodes[0])
+	c.facts = facts
+	return err
+}
+
+// Addresses of the servers, in node order, as clients use them.
+func (c *Cluster) Addresses() []string {
+	var list []string
+	for _, n := range c.nodes {
+		list = append(list, n.Address)
+	}
+	return list
+}
+
+// Account to log in with; empty where the backend wants none.
+func (c *Cluster) Account() impls.Account { return c.facts.account }
+
+// Limits of the servers that decide which TTLs can be served.
+func (c *Cluster) Limits() impls.Limits { return c.facts.limits }
+
+// Nodes of the cluster, in order.
+func (c *Cluster) Nodes() []*Node { return slices.Clone(c.nodes) }
+
+// Info tells what runs. The logs' paths are absolute.
+func (c *Cluster) Info() scenario.ClusterInfo {
+	info := scenario.ClusterInfo{
+		Backend: c.spec.Backend, Topology: c.spec.Topology, Environment: "process",
+		Product: c.facts.product, Version: c.facts.version, Binary: c.binary.Path,
+		Durability: c.facts.durability, Settings: map[string]string{},
+		ReadyMS: c.readyIn.Milliseconds(),
+	}
+	for k, v := range c.settings {
+		info.Settings[k] = v
+	}
+	for _, n := range c.nodes {
+		info.Nodes = append(info.Nodes, scenario.NodeInfo{
+			Name: n.Name, Address: n.Address, PID: n.Process.PID(),
+			Command: slices.Clone(n.command), Log: n.log,
+		})
+	}
+	return info
+}
+
+// Counters reads every server's counters of requests, since its start. What
+// the harness asks for itself is left out or taken off. The names are the
+// backend's own:
+//
+//   - redis: the commands of commandstats ("set", "evalsha", "client|setinfo");
+//     commands that a script calls are counted under their own names too;
+//   - memcached: every number of "stats" ("cmd_get", "cmd_set", "delete_hits"),
+//     and "cmd_delete", "cmd_incr", "cmd_decr" as sums of hits and misses. An
+//     add or a cas counts as "cmd_set";
+//   - etcd: messages received by method ("Txn", "LeaseKeepAlive", "Watch"): one
+//     per unary call, one per message on a stream;
+//   - mysql: "com_select", "com_update", ... of the server's status; ending a
+//     prepared statement counts as "com_stmt_close";
+//   - zookeeper: "packets_received" and "packets_sent", pings of the clients'
+//     sessions included.
+func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
+	list := make([]NodeCounters, len(c.nodes))
+	errs := make([]error, len(c.nodes))
+	var wg sync.WaitGroup
+	for i, n := range c.nodes {
+		wg.Go(func() {
+			m, err := c.driver.counters(ctx, c, n)
+			if err != nil {
+				errs[i] = fmt.Errorf("read the counters of %s: %w", n.Name, err)
+			}
+			list[i] = NodeCounters{Node: n.Name, Counters: m}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// CPU is the CPU time that the servers have used since their start, summed.
+func (c *Cluster) CPU() (time.Duration, error) {
+	var sum time.Duration
+	for _, n := range c.nodes {
+		d, err := n.Process.CPU()
+		if err != nil {
+			return 0, err
+		}
+		sum += d
+	}
+	return sum, nil
+}
+
+// Healthy returns nil when every server lives and answers a real request. A
+// dead one is ErrServer, with its last log lines.
+func (c *Cluster) Healthy(ctx context.Context) error {
+	errs := make([]error, len(c.nodes))
+	var wg sync.WaitGroup
+	for i, n := range c.nodes {
+		wg.Go(func() {
+			select {
+			case <-n.Process.Done():
+				errs[i] = n.died()
+				return
+			default:
+			}
+			if err := c.driver.ready(ctx, c, n); err != nil {
+				errs[i] = fmt.Errorf("%s at %s does not serve: %w: %w", n.Name, n.Address, ErrServer, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Stop ends the servers, politely for ten seconds or until ctx ends, and
+// removes their data. The logs stay. A second call waits for the first.
+func (c *Cluster) Stop(ctx context.Context) error {
+	c.stopOnce.Do(func() {
+		errs := make([]error, len(c.nodes)+1)
+		var wg sync.WaitGroup
+		for i, n := range c.nodes {
+			if n.Process != nil {
+				wg.Go(func() { errs[i] = n.Process.Stop(ctx, 10*time.Second) })
+			}
+		}
+		wg.Wait()
+		if err := os.RemoveAll(c.dir); err != nil {
+			errs[len(c.nodes)] = fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err)
+		}
+		c.stopErr = errors.Join(errs...)
+	})
+	return c.stopErr
+}
+
+// layOut gives every node its name, folder, ports and log.
+func (c *Cluster) layOut() error {
+	logs := c.spec.LogDir
+	if logs == "" {
+		logs = c.dir
+	}
+	logs, err := filepath.Abs(logs)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fmt.Errorf("make the folder of logs: %w", err)
+	}
+	ports, err := freePorts(c.spec.Nodes * c.driver.ports(c.spec.Topology))
+	if err != nil {
+		return err
+	}
+	for i := range c.spec.Nodes {
+		n := &Node{Name: c.spec.Backend, index: i}
+		if c.spec.Nodes > 1 {
+			n.Name = fmt.Sprintf("%s-%d", c.spec.Backend, i+1)
+		}
+		n.dir = filepath.Join(c.dir, fmt.Sprint(i+1))
+		if err := os.Mkdir(n.dir, 0o700); err != nil {
+			return fmt.Errorf("make a data folder: %w", err)
+		}
+		n.log = filepath.Join(logs, n.Name+".log")
+		each := len(ports) / c.spec.Nodes
+		n.ports = ports[i*each : (i+1)*each]
+		n.Address = loopback(n.ports[0])
+		c.nodes = append(c.nodes, n)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// mysql starts MariaDB's mariadbd or MySQL's mysqld.
+type mysql struct{}
+
+// mysqlDatabase is made for the recipes' tables.
+const mysqlDatabase = "lockbench"
+
+func (mysql) topologies() []topology { return singleOnly() }
+func (mysql) ports(string) int       { return 1 }
+
+func (mysql) reserved() []string {
+	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir"}
+}
+
+func (mysql) find(s search) (Binary, error) {
+	path, err := s.program("mariadbd", "mysqld")
+	if err != nil {
+		return Binary{}, err
+	}
+	text, err := versionOf(path, "--no-defaults", "--version")
+	if err != nil {
+		return Binary{}, s.unusable(err)
+	}
+	b := Binary{Path: path, Product: mysqlProduct(text), Version: between(text, "Ver ", " \n"), Extra: map[string]string{}}
+	if b.Product == "MariaDB" {
+		install, err := mariadbInstaller(path)
+		if err != nil {
+			return Binary{}, s.missing(err.Error(), packages("mysql"))
+		}
+		b.Extra["install"] = install
+	}
+	return b, nil
+}
+
+func mysqlProduct(version string) string {
+	if strings.Contains(version, "MariaDB") {
+		return "MariaDB"
+	}
+	return "MySQL"
+}
+
+// mariadbInstaller finds the program that makes a data folder: it belongs to
+// the server, so it is searched beside it first.
+func mariadbInstaller(server string) (string, error) {
+	prefix := filepath.Dir(filepath.Dir(server))
+	names := []string{"mariadb-install-db", "mysql_install_db"}
+	for _, dir := range []string{filepath.Dir(server), filepath.Join(prefix, "bin"), filepath.Join(prefix, "scripts")} {
+		for _, name := range names {
+			if path := filepath.Join(dir, name); executable(path) == nil {
+				return path, nil
+			}
+		}
+	}
+	if path := lookup(names...); path != "" {
+		return path, nil
+	}
+	return "", fmt.Errorf("%s is here, but mariadb-install-db, which makes its data folder, was not found", server)
+}
+
+func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
+	data := filepath.Join(n.dir, "data")
+	if err := m.install(ctx, run, c, n, data); err != nil {
+		return supervise.Command{}, err
+	}
+	args := []string{
+		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(n.ports[0]), "--bind-address=127.0.0.1",
+		// Relative to the data folder: unix sockets' paths are short.
+		"--socket=s.sock", "--pid-file=" + filepath.Join(n.dir, "pid"),
+		"--max-connections=" + strconv.Itoa(c.connections(151)),
+	}
+	if c.binary.Product == "MySQL" {
+		args = append(args, "--mysqlx=OFF") // it would take a port of its own
+	}
+	if root() {
+		args = append(args, "--user=root")
+	}
+	for _, name := range sortedKeys(c.spec.Settings) {
+		args = append(args, "--"+name+"="+c.spec.Settings[name])
+	}
+	return supervise.Command{Path: c.binary.Path, Args: args}, nil
+}
+
+// install makes the data folder: system tables, and a root without password.
+func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Node, data string) error {
+	cmd := supervise.Command{Name: n.Name + " installation", Dir: n.dir}
+	if install := c.binary.Extra["install"]; install != "" {
+		cmd.Path = install
+		cmd.Args = []string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}
+		if prefix := filepath.Dir(filepath.Dir(c.binary.Path)); prefix != "/usr" {
+			cmd.Args = append(cmd.Args, "--basedir="+prefix)
+		}
+	} else {
+		cmd.Path = c.binary.Path
+		cmd.Args = []string{"--no-defaults", "--initialize-insecure", "--datadir=" + data}
+	}
+	if root() {
+		cmd.Args = append(cmd.Args, "--user=root")
+	}
+	return c.runOnce(ctx, run, n, cmd)
+}
+
+// ready logs in and asks for the data folder.
+func (mysql) ready(ctx context.Context, _ *Cluster, n *Node) error {
+	db, err := mysqlOpen(n, "")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var dir string
+	if err := db.QueryRowContext(ctx, "SELECT @@datadir").Scan(&dir); err != nil {
+		return err
+	}
+	if filepath.Clean(dir) != filepath.Join(n.dir, "data") {
+		return fmt.Errorf("%w: another server answers", errPortTaken)
+	}
+	return nil
+}
+
+func (mysql) formed(ctx context.Context, c *Cluster) error {
+	db, err := mysqlOpen(c.nodes[0], "")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+mysqlDatabase)
+	return err
+}
+
+func (mysql) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {
+	all, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES")
+	if err != nil {
+		return nil, err
+	}
+	names := []string{
+		"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
+		"innodb_buffer_pool_size", "innodb_lock_wait_timeout", "innodb_autoinc_lock_mode", "max_connections",
+		"transaction_isolation", "tx_isolation", "autocommit", "thread_handling", "wait_timeout", "version_comment",
+		"skip_name_resolve", "character_set_server",
+	}
+	for name := range c.spec.Settings {
+		names = append(names, strings.ReplaceAll(name, "-", "_"))
+	}
+	return pick(all, nil, names...), nil
+}
+
+func (mysql) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
+	all, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'version%'")
+	if err != nil {
+		return facts{}, err
+	}
+	s := c.settings
+	return facts{
+		product: mysqlProduct(all["version"] + all["version_comment"]), version: all["version"], limits: impls.DefaultLimits(),
+		durability: fmt.Sprintf("innodb_flush_log_at_trx_commit=%s sync_binlog=%s log_bin=%s",
+			s["innodb_flush_log_at_trx_commit"], s["sync_binlog"], s["log_bin"]),
+		account: impls.Account{User: "root", Database: mysqlDatabase},
+	}, nil
+}
+
+func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int64, error) {
+	all, err := mysqlRows(ctx, n, `SHOW GLOBAL STATUS LIKE 'Com\_%'`)
+	if err != nil {
+		return nil, err
+	}
+	counters := map[string]int64{}
+	for name, value := range all {
+		name = strings.ToLower(name)
+		if name == "com_show_status" {
+			continue // only we ask for it
+		}
+		if v, err := strconv.ParseInt(value, 10, 64); err == nil {
+			counters[name] = v
+		}
+	}
+	return counters, nil
+}
+
+// mysqlRows asks for rows of a name and a value.
+func mysqlRows(ctx context.Context, n *Node, query string) (map[string]string, error) {
+	db, err := mysqlOpen(n, "")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		all[name] = value
+	}
+	return all, rows.Err()
+}
+
+// mysqlOpen opens connections for one question.
+func mysqlOpen(n *Node, database string) (*sql.DB, error) {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", n.Address, database
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = askLimit, askLimit, askLimit
+	// What goes wrong comes back as an error; a server that is starting
+	// refuses many times.
+	cfg.Logger = log.New(io.Discard, "", 0)
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	db.SetConnMaxLifetime(time.Minute)
+	return db, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// errPortTaken: the server found its port in use.
+var errPortTaken = errors.New("the port was taken by another process")
+
+// launch starts one node.
+func (c *Cluster) launch(ctx context.Context, run *supervise.Run, n *Node) error {
+	log, err := os.OpenFile(n.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: open its log: %w", n.Name, err)
+	}
+	defer log.Close() // the server has its own
+	if st, err := log.Stat(); err == nil {
+		n.logFrom = st.Size()
+	}
+	cmd, err := c.driver.command(ctx, run, c, n)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", n.Name, err)
+	}
+	cmd.Name, cmd.Stdout, cmd.Stderr = n.Name, log, log
+	if cmd.Dir == "" {
+		cmd.Dir = n.dir
+	}
+	n.command = append([]string{cmd.Path}, cmd.Args...)
+	if n.Process, err = run.Start(cmd); err != nil {
+		return fmt.Errorf("%w: %w", ErrServer, err)
+	}
+	return nil
+}
+
+// runOnce runs a program that prepares a node, and waits for it. What it says
+// goes to the node's log.
+func (c *Cluster) runOnce(ctx context.Context, run *supervise.Run, n *Node, cmd supervise.Command) error {
+	log, err := os.OpenFile(n.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("open its log: %w", err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := run.Start(cmd)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrServer, err)
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("%s: %w", cmd.Name, ctx.Err()), p.Kill())
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%w: %w%s", ErrServer, err, n.lastLines())
+	}
+	return nil
+}
+
+// await returns when the node serves requests, or never will.
+func (c *Cluster) await(ctx context.Context, n *Node) error {
+	wait := 5 * time.Millisecond
+	for {
+		err := c.driver.ready(ctx, c, n)
+		if err == nil {
+			return nil
+		}
+		// A patient server costs us nothing, and asking too often costs it.
+		timer := time.NewTimer(wait)
+		wait = min(2*wait, 100*time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-n.Process.Done():
+			timer.Stop()
+			return n.died()
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%s does not serve at %s: %w: %w (%w)%s", n.Name, n.Address, ErrServer, err, ctx.Err(), n.lastLines())
+		}
+	}
+}
+
+// died is the error for a server that has ended.
+func (n *Node) died() error {
+	how := "it ended with status 0"
+	if err := n.Process.Err(); err != nil {
+		how = err.Error()
+	}
+	last := n.lastLines()
+	err := fmt.Errorf("%s: %w: %s%s", n.Name, ErrServer, how, last)
+	lower := strings.ToLower(last)
+	if strings.Contains(lower, "already in use") || strings.Contains(lower, "bindexception") {
+		return fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return err
+}
+
+// lastLines are the last lines of the node's log, since its start, fit to be
+// put behind a message.
+func (n *Node) lastLines() string {
+	lines := tail(n.log, n.logFrom, 12)
+	if len(lines) == 0 {
+		return "; it has logged nothing (" + n.log + ")"
+	}
+	return "; its last log lines (" + n.log + "):\n    " + strings.Join(lines, "\n    ")
+}
+
+// tail returns up to count last lines of what a file holds behind from.
+func tail(path string, from int64, count int) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 16 << 10
+	if st, err := f.Stat(); err == nil {
+		from = max(from, st.Size()-most)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, from, most))
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimRight(line, "\r\n\t "); line == "" {
+			continue
+		}
+		if len(line) > 300 {
+			line = line[:300] + "..."
+		}
+		lines = append(lines, line)
+	}
+	return lines[max(0, len(lines)-count):]
+}

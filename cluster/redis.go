@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// redis starts redis-server, or valkey-server in its place.
+type redis struct{}
+
+func (redis) topologies() []topology { return singleOnly() }
+func (redis) ports(string) int       { return 1 }
+func (redis) reserved() []string {
+	return []string{"port", "bind", "dir", "daemonize", "logfile", "pidfile"}
+}
+
+func (redis) find(s search) (Binary, error) {
+	path, err := s.program("redis-server", "valkey-server")
+	if err != nil {
+		return Binary{}, err
+	}
+	text, err := versionOf(path, "--version")
+	if err != nil {
+		return Binary{}, s.unusable(err)
+	}
+	b := Binary{Path: path, Product: "redis", Version: between(text, "v=", " \n")}
+	if strings.HasPrefix(strings.ToLower(text), "valkey") {
+		b.Product = "Valkey"
+	}
+	return b, nil
+}
+
+func (redis) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
+	// Without a file the server runs with the defaults built into it.
+	args := []string{
+		"--port", strconv.Itoa(n.ports[0]), "--bind", "127.0.0.1", "--dir", n.dir,
+		"--daemonize", "no", "--maxclients", strconv.Itoa(c.connections(10000)),
+	}
+	for _, name := range sortedKeys(c.spec.Settings) {
+		args = append(args, "--"+name, c.spec.Settings[name])
+	}
+	return supervise.Command{Path: c.binary.Path, Args: args}, nil
+}
+
+func (redis) ready(ctx context.Context, _ *Cluster, n *Node) error {
+	info, err := redisInfo(ctx, n, "server")
+	if err != nil {
+		return err
+	}
+	if info["process_id"] != strconv.Itoa(n.Process.PID()) {
+		return fmt.Errorf("%w: pid %s answers instead of %d", errPortTaken, info["process_id"], n.Process.PID())
+	}
+	reply, err := redisAsk(ctx, n, "PING")
+	if err != nil {
+		return err
+	}
+	if len(reply) != 1 || reply[0] != "PONG" {
+		return fmt.Errorf("it answers a PING by %q", reply)
+	}
+	return nil
+}
+
+func (redis) formed(context.Context, *Cluster) error { return nil }
+
+func (redis) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {
+	reply, err := redisAsk(ctx, n, "CONFIG", "GET", "*")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for i := 0; i+1 < len(reply); i += 2 {
+		all[reply[i]] = reply[i+1]
+	}
+	return pick(all, c.spec.Settings,
+		"appendonly", "appendfsync", "save", "maxclients", "maxmemory", "maxmemory-policy",
+		"io-threads", "tcp-backlog", "tcp-keepalive", "timeout", "hz", "databases"), nil
+}
+
+func (redis) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
+	info, err := redisInfo(ctx, n, "server")
+	if err != nil {
+		return facts{}, err
+	}
+	f := facts{product: "redis", version: info["redis_version"], limits: impls.DefaultLimits()}
+	if v := info["valkey_version"]; v != "" {
+		f.product, f.version = "Valkey", v
+	}
+	s := c.settings
+	f.durability = "appendonly=" + s["appendonly"]
+	if s["appendonly"] == "yes" {
+		f.durability += " appendfsync=" + s["appendfsync"]
+	}
+	save := s["save"]
+	if save == "" {
+		save = `""`
+	}
+	f.durability += " save=" + save
+	return f, nil
+}
+
+func (redis) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int64, error) {
+	info, err := redisInfo(ctx, n, "commandstats")
+	if err != nil {
+		return nil, err
+	}
+	counters := map[string]int64{}
+	for name, value := range info {
+		name, ok := strings.CutPrefix(name, "cmdstat_")
+		// Only we ask for these.
+		if !ok || name == "info" || name == "config|get" {
+			continue
+		}
+		calls, err := strconv.ParseInt(between(value, "calls=", ","), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the statistics of %s: unexpected %q", name, value)
+		}
+		counters[name] = calls
+	}
+	return counters, nil
+}
+
+// redisInfo asks for a section of INFO.
+func redisInfo(ctx context.Context, n *Node, section string) (map[string]string, error) {
+	reply, err := redisAsk(ctx, n, "INFO", section)
+	if err != nil {
+		return nil, err
+	}
+	info := map[string]string{}
+	for line := range strings.Lines(strings.Join(reply, "")) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[k] = v
+		}
+	}
+	return info, nil
+}
+
+// redisAsk sends a command and returns its answer, a flat list. A client
+// library would send greetings of its own, which count as commands.
+func redisAsk(ctx context.Context, n *Node, command ...string) (reply []string, err error) {
+	var req strings.Builder
+	fmt.Fprintf(&req, "*%d\r\n", len(command))
+	for _, word := range command {
+		fmt.Fprintf(&req, "$%d\r\n%s\r\n", len(word), word)
+	}
+	err = ask(ctx, n.Address, req.String(), func(r *bufio.Reader) error {
+		reply, err = redisReply(r)
+		return err
+	})
+	return reply, err
+}
+
+func redisReply(r *bufio.Reader) ([]string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	line = strings.TrimSpace(line)
+	if line == "" {
+		return nil, fmt.Errorf("an empty answer")
+	}
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+', ':':
+		return []string{rest}, nil
+	case '-':
+		return nil, fmt.Errorf("it answers %q", rest)
+	case '$', '*':
+		count, err := strconv.Atoi(rest)
+		if err != nil || count > 64<<20 {
+			return nil, fmt.Errorf("unexpected answer %q", line)
+		}
+		if count < 0 {
+			return nil, nil
+		}
+		if kind == '$' {
+			data := make([]byte, count+2)
+			if _, err := io.ReadFull(r, data); err != nil {
+				return nil, err
+			}
+			return []string{string(data[:count])}, nil
+		}
+		var list []string
+		for range count {
+			part, err := redisReply(r)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, part...)
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("unexpected answer %q", line)
+}
