@@ -6,12 +6,15 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/reference"
 )
 
 // Recipes lists every recipe, backend by backend, the controls last. The
 // slice is the caller's own.
 func Recipes() []impls.Recipe {
-	return slices.Concat[[]impls.Recipe]()
+	return slices.Concat(
+		reference.Recipes(),
+	)
 }
 
 // Find returns the recipe with this id ("redis/token").

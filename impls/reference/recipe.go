@@ -1,0 +1,159 @@
+package reference
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// Recipes lists the controls: the right lock and the wrong one.
+func Recipes() []impls.Recipe {
+	return []impls.Recipe{recipe{op: opAcquire}, recipe{op: opAcquireBroken}}
+}
+
+// recipe is a control; the op of its acquires is the whole difference.
+type recipe struct{ op op }
+
+func (r recipe) Info() impls.Info {
+	info := impls.Info{
+		ID:         "reference/mutex",
+		Backend:    "reference",
+		Summary:    "one mutex-guarded table in the controller, leases by its monotonic clock, asked over a unix socket",
+		Promise:    "one holder at a time, until its release or the end of its lease; tokens grow with every grant",
+		Document:   "lockbench's own control: it must never be accused",
+		Bound:      impls.BoundTTL,
+		Fencing:    true,
+		Polls:      true,
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"acquire", "release", "extend", "cleanup"},
+		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
+	}
+	if r.op == opAcquireBroken {
+		info.ID = "reference/broken"
+		info.Summary = "reference/mutex, but about 1 % of the attempts that find the lock held are granted it all the same"
+		info.Promise = "the same as reference/mutex, and breaks it on purpose"
+		info.Document = "lockbench's own control: it must always be caught"
+	}
+	return info
+}
+
+// CheckTTL takes every positive TTL: the server's clock counts nanoseconds.
+func (recipe) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl <= 0 {
+		return fmt.Errorf("TTL %v: the reference lock needs one above zero", ttl)
+	}
+	return nil
+}
+
+// Prepare does nothing: the server knows every key from its first use.
+func (recipe) Prepare(context.Context, impls.Config, []string) error { return nil }
+
+func (r recipe) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	if len(cfg.Addresses) != 1 {
+		return nil, fmt.Errorf("open a reference client: want the path of one socket, have %d addresses", len(cfg.Addresses))
+	}
+	c := &client{cfg: cfg, acquire: r.op}
+	if _, err := rand.Read(c.wire.id[:]); err != nil {
+		return nil, fmt.Errorf("draw the client's id: %w", err)
+	}
+	c.wire.dial, c.wire.path, c.wire.timeout = cfg.Dial, cfg.Addresses[0], cfg.Timeout
+	if err := c.wire.connect(ctx); err != nil {
+		return nil, fmt.Errorf("open a reference client: %w", err)
+	}
+	return c, nil
+}
+
+type client struct {
+	cfg     impls.Config
+	acquire op
+	wire    wire
+}
+
+func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	start := c.cfg.Clock.Now()
+	st, fence, err := c.wire.call(ctx, &frame{op: c.acquire, id: a, n: int64(c.cfg.TTL), key: key})
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", key, err)
+	}
+	if st == statusBusy {
+		return nil, impls.ErrBusy
+	}
+	return &hold{client: c, key: key, attempt: a, fence: fence, end: start.Add(c.cfg.TTL)}, nil
+}
+
+func (c *client) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.TryAcquire(ctx, key, a)
+		if err != impls.ErrBusy { // as it is returned above, never wrapped
+			return h, err
+		}
+		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
+			// The last answer was busy and nothing was sent since.
+			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
+		}
+	}
+}
+
+func (c *client) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	return c.give(ctx, opCleanup, key, a)
+}
+
+func (c *client) Close() error { return c.wire.close() }
+
+// give sends a release or clean-up.
+func (c *client) give(ctx context.Context, o op, key string, a impls.Attempt) error {
+	st, _, err := c.wire.call(ctx, &frame{op: o, id: a, key: key})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", o, key, err)
+	case st == statusGone:
+		return impls.ErrLost
+	default:
+		return nil
+	}
+}
+
+type hold struct {
+	client   *client
+	key      string
+	attempt  impls.Attempt
+	fence    uint64
+	end      time.Time
+	released bool
+}
+
+func (h *hold) Key() string            { return h.key }
+func (h *hold) Attempt() impls.Attempt { return h.attempt }
+func (h *hold) Fence() uint64          { return h.fence }
+func (h *hold) LeaseEnd() time.Time    { return h.end }
+
+// Lost is nil: the server says nothing of its own accord.
+func (h *hold) Lost() <-chan struct{} { return nil }
+
+func (h *hold) Extend(ctx context.Context) error {
+	if h.released {
+		return impls.ErrLost
+	}
+	start := h.client.cfg.Clock.Now()
+	st, _, err := h.client.wire.call(ctx, &frame{op: opExtend, id: h.attempt, n: int64(h.client.cfg.TTL), key: h.key})
+	switch {
+	case err != nil:
+		return fmt.Errorf("extend %s: %w", h.key, err)
+	case st == statusGone:
+		return impls.ErrLost
+	}
+	h.end = start.Add(h.client.cfg.TTL)
+	return nil
+}
+
+func (h *hold) Release(ctx context.Context) error {
+	if h.released {
+		return impls.ErrLost
+	}
+	h.released = true
+	return h.client.give(ctx, opRelease, h.key, h.attempt)
+}
