@@ -1,0 +1,197 @@
+package memcached
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+const (
+	// maxExptime is the longest time to live that memcached takes as such; a
+	// larger number is a date, long past.
+	maxExptime = 30 * 24 * time.Hour
+	// atOnce is an exptime by which an item is gone when it is stored.
+	atOnce = -1
+	// conflicts is how often a release is begun anew because the value was
+	// written between its two steps. Only a renewal of ours, given up and
+	// late, can do that and leave the token in place.
+	conflicts = 3
+)
+
+// cas is memcached/cas: an item that holds the attempt's token and expires.
+//
+//	acquire  add key token ttl+1
+//	extend   gets key; if it is the token, cas key token ttl+1
+//	release  gets key; if it is the token, cas key "" -1
+//
+// memcached counts time in ticks of one second, so that an item of n seconds
+// lives between n-1 and n of them: the recipe asks for one second more than
+// it trusts.
+type cas struct{}
+
+func (cas) Info() impls.Info {
+	return impls.Info{
+		ID:       "memcached/cas",
+		Backend:  "memcached",
+		Summary:  "add with a random token; release and extend by gets and cas, release with an expiry in the past",
+		Promise:  "one holder until its TTL is over, while the server neither evicts or flushes the item nor restarts, and its one-second tick is not late",
+		Document: "the add-based lock of memcached's manual, with compare-and-expire instead of delete",
+		Bound:    impls.BoundTTL,
+		Polls:    true,
+
+		Topologies: []string{"single"},
+		RoundTrips: 3,
+		Requests:   []string{"add", "get", "cas"},
+		Takeover:   func(ttl time.Duration) time.Duration { return ttl + time.Second },
+	}
+}
+
+func (cas) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Second || ttl%time.Second != 0 || ttl+time.Second > maxExptime {
+		return fmt.Errorf("memcached/cas cannot serve a TTL of %s: memcached expires items by whole seconds; choose from 1s to %s", ttl, maxExptime-time.Second)
+	}
+	return nil
+}
+
+// Prepare has nothing to do: keys come and go.
+func (cas) Prepare(context.Context, impls.Config, []string) error { return nil }
+
+func (cas) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	if err := (cas{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
+		return nil, err
+	}
+	d, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.begin(ctx, "connect to", cfg.Addresses[0]); err != nil {
+		return nil, err
+	}
+	if err := d.mc.Ping(); err != nil {
+		return nil, fmt.Errorf("connect to memcached at %s: %w", cfg.Addresses[0], err)
+	}
+	return &casClient{driver: d, cfg: cfg, exptime: int32((cfg.TTL + time.Second) / time.Second)}, nil
+}
+
+type casClient struct {
+	*driver
+	cfg     impls.Config
+	exptime int32 // seconds, one more than the TTL
+}
+
+func (c *casClient) Close() error { return c.close() }
+
+func (c *casClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.TryAcquire(ctx, key, a)
+		if !errors.Is(err, impls.ErrBusy) {
+			return h, err
+		}
+		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
+			return nil, ended("wait for", key, err)
+		}
+	}
+}
+
+func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	if err := c.begin(ctx, "acquire", key); err != nil {
+		return nil, err
+	}
+	tok := []byte(a.String())
+	sent := c.cfg.Clock.Now()
+	err := c.mc.Add(&memcache.Item{Key: key, Value: tok, Expiration: c.exptime})
+	switch {
+	case err == nil:
+		return &casHold{c: c, key: key, token: tok, attempt: a, end: sent.Add(c.cfg.TTL)}, nil
+	case err == memcache.ErrNotStored:
+		return nil, impls.ErrBusy // the table's answer, without its words: this is no rare path
+	default:
+		return nil, outcome("add", "acquire", key, err)
+	}
+}
+
+// Cleanup is a release by the attempt's token. An add that is still on its
+// way on a connection that was given up may be carried out after it; what it
+// leaves ends with its TTL.
+func (c *casClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	return c.swap(ctx, "clean up", key, []byte(a.String()), nil, atOnce)
+}
+
+// swap stores value under key for exptime seconds if token is there, with
+// nobody's write in between.
+func (c *casClient) swap(ctx context.Context, doing, key string, token, value []byte, exptime int32) error {
+	var err error
+	for range conflicts {
+		if err := c.begin(ctx, doing, key); err != nil {
+			return err
+		}
+		item, gerr := c.mc.Get(key) // sends gets
+		if gerr != nil {
+			return outcome("gets", doing, key, gerr)
+		}
+		if !bytes.Equal(item.Value, token) {
+			return impls.ErrLost
+		}
+		if err := c.begin(ctx, doing, key); err != nil {
+			return err
+		}
+		item.Value, item.Expiration = value, exptime
+		serr := c.mc.CompareAndSwap(item)
+		if serr == nil {
+			return nil
+		}
+		err = outcome("cas", doing, key, serr)
+		if !errors.Is(err, errConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("%d times over: %w: %w", conflicts, impls.ErrFailed, err)
+}
+
+type casHold struct {
+	c       *casClient
+	key     string
+	token   []byte
+	attempt impls.Attempt
+	end     time.Time
+	spent   bool // a release or renewal has said definitely that it is over
+}
+
+func (h *casHold) Key() string            { return h.key }
+func (h *casHold) Attempt() impls.Attempt { return h.attempt }
+
+// Fence is 0: cas numbers begin again when the server does.
+func (h *casHold) Fence() uint64 { return 0 }
+
+func (h *casHold) LeaseEnd() time.Time { return h.end }
+
+// Lost is nil: the server tells nobody that an item expired.
+func (h *casHold) Lost() <-chan struct{} { return nil }
+
+func (h *casHold) Extend(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	sent := h.c.cfg.Clock.Now()
+	err := h.c.swap(ctx, "extend", h.key, h.token, h.token, h.c.exptime)
+	if err == nil {
+		h.end = sent.Add(h.c.cfg.TTL)
+	}
+	h.spent = errors.Is(err, impls.ErrLost)
+	return err
+}
+
+func (h *casHold) Release(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	err := h.c.swap(ctx, "release", h.key, h.token, nil, atOnce)
+	h.spent = err == nil || errors.Is(err, impls.ErrLost)
+	return err
+}

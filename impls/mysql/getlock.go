@@ -1,0 +1,315 @@
+package mysql
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+const (
+	takeName   = "SELECT GET_LOCK(?, ?)"  // 1 ours, 0 not in time, NULL an error
+	freeName   = "SELECT RELEASE_LOCK(?)" // 1 freed, 0 another's, NULL nobody's
+	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL nobody's
+	killQuery  = "KILL QUERY "            // ends the statement, not the connection
+	slice      = time.Second              // how long one GET_LOCK waits, at most
+	maxName    = 64                       // bytes that MySQL allows a lock's name
+)
+
+// getLock is mysql/get-lock: a named lock of the server, held by a connection.
+//
+//	acquire  GET_LOCK(key, 1 s), again until it answers 1
+//	release  RELEASE_LOCK(key)
+//
+// All of a client's statements go through one connection, whose session the
+// lock belongs to. There is no lease: the lock ends with its release or with
+// the connection, so a TTL means nothing, and a holder that is merely silent
+// keeps it. A holder whose connection ended is told when it next uses it, at
+// its release, and not before: nothing reads from an idle connection.
+type getLock struct{}
+
+func (getLock) Info() impls.Info {
+	return impls.Info{
+		ID:       "mysql/get-lock",
+		Backend:  "mysql",
+		Summary:  "GET_LOCK and RELEASE_LOCK on a connection of the client's own; waiters are woken, and ask again every second",
+		Promise:  "one holder as long as its connection to the one server lives; not replicated",
+		Document: "the locking functions of the MySQL manual",
+		Bound:    impls.BoundConnection,
+
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"select"},
+		// The server ends an idle connection as soon as it sees its end,
+		// which does not depend on the TTL. A second is ample.
+		Takeover: func(time.Duration) time.Duration { return time.Second },
+	}
+}
+
+// CheckTTL accepts every TTL, since none has a meaning here.
+func (getLock) CheckTTL(time.Duration, impls.Limits) error { return nil }
+
+// Prepare sees that the server can be reached; names need nothing.
+func (getLock) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
+	c, err := open(ctx, cfg, options{})
+	if err != nil {
+		return fmt.Errorf("prepare mysql/get-lock: %w", err)
+	}
+	return c.Close()
+}
+
+func (getLock) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := open(ctx, cfg, options{wait: slice})
+	if err != nil {
+		return nil, err
+	}
+	return &nameClient{client: c}, nil
+}
+
+// grant is what a session may hold under a name.
+type grant struct {
+	attempt impls.Attempt
+	seen    bool // the server said that the session, given up, had it
+}
+
+type nameClient struct{ *client }
+
+func (c *nameClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.ask(ctx, key, a, slice)
+		switch {
+		case errors.Is(err, errRefused):
+			err = c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next())
+		case errors.Is(err, impls.ErrBusy):
+			err = ctx.Err()
+		default:
+			return h, err
+		}
+		if err != nil {
+			return nil, ended("wait for", key, err)
+		}
+	}
+}
+
+func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.ask(ctx, key, a, 0)
+}
+
+// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy.
+//
+// The statement itself is not cut off when ctx ends: that would break the
+// connection, and leave a waiter on the server that may yet be granted the
+// lock. Instead the server is asked to end the statement, and answers.
+func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, ended("acquire", key, err)
+	}
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, outcome("acquire", key, err)
+	}
+	name := lockName(key)
+	if _, ours := s.locks[name]; ours {
+		// The server would grant it again to the same connection.
+		if wait == 0 {
+			return nil, impls.ErrBusy
+		}
+		return nil, fmt.Errorf("acquire %s: %w: this client holds it already; release it first", key, impls.ErrFailed)
+	}
+	s.locks[name] = &grant{attempt: a}
+
+	calm := context.WithoutCancel(ctx)
+	joinKiller := func() {}
+	if wait > 0 && ctx.Done() != nil {
+		joinKiller = c.killWhenEnded(ctx, s)
+	}
+	got, err := s.number(calm, takeName, name, int64(wait/time.Second))
+	joinKiller()
+
+	switch {
+	case err == nil && got.Valid && got.Int64 == 1:
+		return &nameHold{c: c, s: s, key: key, name: name, attempt: a}, nil
+	case err == nil && got.Valid && got.Int64 == 0:
+		delete(s.locks, name)
+		return nil, impls.ErrBusy
+	case err == nil || isNumber(err, queryInterrupted):
+		return nil, c.interrupted(ctx, s, key, name, err)
+	default:
+		err = c.fail("acquire", key, err)
+		if !errors.Is(err, impls.ErrUnknown) {
+			delete(s.locks, name)
+		}
+		return nil, err
+	}
+}
+
+// queryInterrupted is the number of the server's error for a statement that
+// was killed.
+const queryInterrupted = 1317
+
+// interrupted settles a GET_LOCK that was answered neither yes nor no: NULL, or
+// that it was killed, which may have come after the grant. Releasing the name
+// makes it sure either way.
+func (c *nameClient) interrupted(ctx context.Context, s *session, key, name string, err error) error {
+	if _, ferr := s.number(context.WithoutCancel(ctx), freeName, name); ferr != nil {
+		c.discard()
+		return fmt.Errorf("acquire %s: %w: the wait was ended, and then: %w", key, impls.ErrUnknown, ferr)
+	}
+	delete(s.locks, name)
+	if cerr := ctx.Err(); cerr != nil {
+		return ended("wait for", key, cerr)
+	}
+	if err == nil {
+		err = errors.New("GET_LOCK answered NULL")
+	}
+	return fmt.Errorf("acquire %s: %w: %w", key, impls.ErrFailed, err)
+}
+
+// killWhenEnded has the server end the statement that runs on s once ctx ends.
+// The function that it returns calls that off, or waits until it is done, so
+// that the kill hits no later statement. If the kill does not come through,
+// the statement ends with its own limit.
+func (c *nameClient) killWhenEnded(ctx context.Context, s *session) func() {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
+		defer cancel()
+		conn, err := c.db.Conn(kctx)
+		if err != nil {
+			return
+		}
+		defer giveUp(conn)
+		_, _ = conn.ExecContext(kctx, killQuery+strconv.FormatUint(s.id, 10))
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
+}
+
+// Cleanup frees the name if the attempt has it on the present connection. If
+// the attempt was made on one that was given up, it kills that, and answers
+// when the server has it no more.
+func (c *nameClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	name := lockName(key)
+	for _, dead := range c.past {
+		if g := dead.locks[name]; g != nil && g.attempt == a {
+			return c.cleanupPast(ctx, dead, key, name, g)
+		}
+	}
+	if c.s != nil {
+		if g := c.s.locks[name]; g != nil && g.attempt == a {
+			return c.free(ctx, "clean up", c.s, key, name)
+		}
+	}
+	return impls.ErrLost
+}
+
+func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name string, g *grant) error {
+	if err := ctx.Err(); err != nil {
+		return ended("clean up", key, err)
+	}
+	s, err := c.session(ctx)
+	if err != nil {
+		return outcome("clean up", key, err)
+	}
+	holder, err := s.number(ctx, whoHasName, name)
+	if err != nil {
+		c.fail("clean up", key, err)
+		return fmt.Errorf("clean up %s: %w: %w", key, impls.ErrUnknown, err)
+	}
+	if holder.Valid && uint64(holder.Int64) == dead.id {
+		g.seen = true
+	}
+	if err := c.settle(ctx, "clean up", key); err != nil {
+		return err
+	}
+	if g.seen {
+		return nil
+	}
+	return impls.ErrLost
+}
+
+// free releases name on s, the present connection.
+func (c *nameClient) free(ctx context.Context, doing string, s *session, key, name string) error {
+	if err := ctx.Err(); err != nil {
+		return ended(doing, key, err)
+	}
+	freed, err := s.number(context.WithoutCancel(ctx), freeName, name)
+	if err != nil {
+		return c.fail(doing, key, err)
+	}
+	delete(s.locks, name)
+	if freed.Valid && freed.Int64 == 1 {
+		return nil
+	}
+	return impls.ErrLost
+}
+
+// number runs a statement that answers one number or NULL.
+func (s *session) number(ctx context.Context, stmt string, args ...any) (sql.NullInt64, error) {
+	var n sql.NullInt64
+	err := s.conn.QueryRowContext(ctx, stmt, args...).Scan(&n)
+	return n, err
+}
+
+// lockName is key as the name of a lock. Names have few bytes and do not know
+// upper from lower case, so that a key that is long, or not plain, is hashed.
+func lockName(key string) string {
+	plain := len(key) > 0 && len(key) <= maxName
+	for i := 0; plain && i < len(key); i++ {
+		b := key[i]
+		plain = 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.' || b == ':' || b == '/'
+	}
+	if plain {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "#" + hex.EncodeToString(sum[:20])
+}
+
+type nameHold struct {
+	c       *nameClient
+	s       *session
+	key     string
+	name    string
+	attempt impls.Attempt
+	spent   bool // a release has said definitely that it is over
+}
+
+func (h *nameHold) Key() string            { return h.key }
+func (h *nameHold) Attempt() impls.Attempt { return h.attempt }
+func (h *nameHold) Fence() uint64          { return 0 }
+
+// LeaseEnd is zero: there is no lease.
+func (h *nameHold) LeaseEnd() time.Time { return time.Time{} }
+
+// Lost is closed when the connection was found broken, by whatever used it.
+// It cannot tell of a connection that ended while nobody used it.
+func (h *nameHold) Lost() <-chan struct{} { return h.s.broken }
+
+// Extend is not supported: there is no lease.
+func (h *nameHold) Extend(context.Context) error { return errors.ErrUnsupported }
+
+func (h *nameHold) Release(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	var err error
+	if h.s == h.c.s {
+		err = h.c.free(ctx, "release", h.s, h.key, h.name)
+	} else if err = h.c.settle(ctx, "release", h.key); err == nil {
+		// The connection was given up with the lock on it, and is gone now.
+		err = impls.ErrLost
+	}
+	h.spent = err == nil || errors.Is(err, impls.ErrLost)
+	return err
+}

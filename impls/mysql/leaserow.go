@@ -1,0 +1,231 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// The statements compare and write in one step of the server, and take the
+// time from its clock alone. UTC_TIMESTAMP does not jump with a time zone's
+// summer. LAST_INSERT_ID(n) hands the new fence back with the reply.
+const (
+	createRows = `CREATE TABLE IF NOT EXISTS lockbench_lease (
+  name    VARBINARY(255)  NOT NULL PRIMARY KEY,
+  owner   VARBINARY(32)   NOT NULL DEFAULT '',
+  fence   BIGINT UNSIGNED NOT NULL DEFAULT 0,
+  expires DATETIME(6)     NOT NULL DEFAULT '2000-01-01 00:00:00'
+) ENGINE=InnoDB`
+
+	insertRows = `INSERT IGNORE INTO lockbench_lease (name) VALUES `
+
+	takeRow = `UPDATE lockbench_lease
+SET owner = ?, fence = LAST_INSERT_ID(fence + 1), expires = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
+WHERE name = ? AND (owner = '' OR expires < UTC_TIMESTAMP(6))`
+
+	extendRow = `UPDATE lockbench_lease
+SET expires = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
+WHERE name = ? AND owner = ? AND fence = ?`
+
+	freeRow = `UPDATE lockbench_lease
+SET owner = ''
+WHERE name = ? AND owner = ? AND fence = ?`
+
+	cleanRow = `UPDATE lockbench_lease
+SET owner = ''
+WHERE name = ? AND owner = ?`
+)
+
+const (
+	maxRowName = 255
+	// rowsAtOnce is how many rows one INSERT of Prepare holds.
+	rowsAtOnce = 500
+)
+
+// leaseRow is mysql/lease-row: a row per key with its owner, the end of the
+// lease, and a number that grows with every grant.
+//
+//	acquire  UPDATE the row to be ours, its fence one more, if it is nobody's or its lease is over
+//	extend   UPDATE the lease's end, if the row is still ours with that fence
+//	release  UPDATE the row to be nobody's, if it is still ours with that fence
+//
+// An owner whose lease is over keeps the row until somebody else takes it, and
+// may still extend or release it until then.
+type leaseRow struct{}
+
+func (leaseRow) Info() impls.Info {
+	return impls.Info{
+		ID:       "mysql/lease-row",
+		Backend:  "mysql",
+		Summary:  "UPDATE of a row with owner, fence and expiry by the server's clock",
+		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits and whose clock is not set",
+		Document: "the lock table of many schedulers, with a fence column and the server's clock alone",
+		Bound:    impls.BoundTTL,
+		Fencing:  true,
+		Polls:    true,
+
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"update"},
+		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
+	}
+}
+
+func (leaseRow) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Microsecond || ttl%time.Microsecond != 0 {
+		return fmt.Errorf("mysql/lease-row cannot serve a TTL of %s: the server counts whole microseconds, at least 1µs", ttl)
+	}
+	return nil
+}
+
+// Prepare creates the table, and a row for each key: a key without a row looks
+// busy for ever. Rows that are there stay as they are, for their fences.
+func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	for _, key := range keys {
+		if len(key) == 0 || len(key) > maxRowName {
+			return fmt.Errorf("prepare mysql/lease-row: key %q has %d bytes; choose from 1 to %d", key, len(key), maxRowName)
+		}
+	}
+	c, err := open(ctx, cfg, options{})
+	if err != nil {
+		return fmt.Errorf("prepare mysql/lease-row: %w", err)
+	}
+	defer c.Close()
+	if _, err := c.s.conn.ExecContext(ctx, createRows); err != nil {
+		return fmt.Errorf("prepare mysql/lease-row: create the table: %w", err)
+	}
+	for len(keys) > 0 {
+		n := min(len(keys), rowsAtOnce)
+		args := make([]any, n)
+		for i, key := range keys[:n] {
+			args[i] = key
+		}
+		stmt := insertRows + strings.Repeat("(?),", n-1) + "(?)"
+		if _, err := c.s.conn.ExecContext(ctx, stmt, args...); err != nil {
+			return fmt.Errorf("prepare mysql/lease-row: insert rows: %w", err)
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+func (leaseRow) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	// Rows are counted by match, so that a renewal in the same microsecond,
+	// which changes nothing, still counts.
+	c, err := open(ctx, cfg, options{foundRows: true})
+	if err != nil {
+		return nil, err
+	}
+	return &rowClient{client: c}, nil
+}
+
+type rowClient struct{ *client }
+
+func (c *rowClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.TryAcquire(ctx, key, a)
+		if !errors.Is(err, impls.ErrBusy) && !errors.Is(err, errRefused) {
+			return h, err
+		}
+		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
+			return nil, ended("wait for", key, err)
+		}
+	}
+}
+
+func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, ended("acquire", key, err)
+	}
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, outcome("acquire", key, err)
+	}
+	owner := a.String()
+	sent := c.cfg.Clock.Now()
+	res, err := s.conn.ExecContext(ctx, takeRow, owner, c.cfg.TTL.Microseconds(), key)
+	if err != nil {
+		return nil, c.fail("acquire", key, err)
+	}
+	// Neither call can fail: the driver has both numbers from the reply.
+	rows, _ := res.RowsAffected()
+	if rows == 0 {
+		return nil, impls.ErrBusy
+	}
+	fence, _ := res.LastInsertId()
+	return &rowHold{c: c, key: key, owner: owner, attempt: a, fence: uint64(fence), end: sent.Add(c.cfg.TTL)}, nil
+}
+
+// Cleanup first makes sure that nothing of an earlier connection can still
+// reach the table, then frees the row if it is the attempt's.
+func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	if err := c.settle(ctx, "clean up", key); err != nil {
+		return err
+	}
+	return c.update(ctx, "clean up", key, cleanRow, key, a.String())
+}
+
+// update runs a statement that matches one row if the attempt still owns it,
+// else none.
+func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return ended(doing, key, err)
+	}
+	s, err := c.session(ctx)
+	if err != nil {
+		return outcome(doing, key, err)
+	}
+	res, err := s.conn.ExecContext(ctx, stmt, args...)
+	if err != nil {
+		return c.fail(doing, key, err)
+	}
+	if rows, _ := res.RowsAffected(); rows == 0 {
+		return impls.ErrLost
+	}
+	return nil
+}
+
+type rowHold struct {
+	c       *rowClient
+	key     string
+	owner   string
+	attempt impls.Attempt
+	fence   uint64
+	end     time.Time
+	spent   bool // a release or renewal has said definitely that it is over
+}
+
+func (h *rowHold) Key() string            { return h.key }
+func (h *rowHold) Attempt() impls.Attempt { return h.attempt }
+func (h *rowHold) Fence() uint64          { return h.fence }
+func (h *rowHold) LeaseEnd() time.Time    { return h.end }
+
+// Lost is nil: the server tells nobody that a row was taken over.
+func (h *rowHold) Lost() <-chan struct{} { return nil }
+
+func (h *rowHold) Extend(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	ttl := h.c.cfg.TTL
+	sent := h.c.cfg.Clock.Now()
+	err := h.c.update(ctx, "extend", h.key, extendRow, ttl.Microseconds(), h.key, h.owner, h.fence)
+	if err == nil {
+		h.end = sent.Add(ttl)
+	}
+	h.spent = errors.Is(err, impls.ErrLost)
+	return err
+}
+
+func (h *rowHold) Release(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	err := h.c.update(ctx, "release", h.key, freeRow, h.key, h.owner, h.fence)
+	h.spent = err == nil || errors.Is(err, impls.ErrLost)
+	return err
+}

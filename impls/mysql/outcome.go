@@ -1,0 +1,107 @@
+package mysql
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// errRefused marks a refusal that says nothing of the lock, only of the moment
+// (a deadlock, a wait for the row that took too long): a blocking acquire asks
+// again. It is an ErrFailed, too.
+var errRefused = errors.New("refused for now")
+
+// openError marks an error of connecting: no statement of a lock was sent.
+type openError struct{ err error }
+
+func (e *openError) Error() string { return "connect: " + e.err.Error() }
+func (e *openError) Unwrap() error { return e.err }
+
+// rule gives the outcome of the errors that match.
+type rule struct {
+	name    string
+	match   func(error) bool
+	outcome error
+}
+
+// rules is the table from driver errors to outcomes. What it does not list is
+// unknown: a connection that broke, a context that ended in the middle, a
+// statement that was killed, a server that shuts down.
+func rules() []rule {
+	is := func(target error) func(error) bool {
+		return func(err error) bool { return errors.Is(err, target) }
+	}
+	rs := []rule{
+		// Nothing was sent. The driver returns ErrBadConn only then, since
+		// database/sql may send again after it; what it may have sent comes
+		// back as ErrInvalidConn.
+		{"connect", func(err error) bool { var o *openError; return errors.As(err, &o) }, impls.ErrFailed},
+		{"connection was dead", is(driver.ErrBadConn), impls.ErrFailed},
+		{"connection was given up", is(sql.ErrConnDone), impls.ErrFailed},
+		{"packet too large", is(mysql.ErrPktTooLarge), impls.ErrFailed},
+	}
+	for _, r := range refusals() {
+		out := impls.ErrFailed
+		if r.moment {
+			out = fmt.Errorf("%w: %w", impls.ErrFailed, errRefused)
+		}
+		rs = append(rs, rule{r.name, func(err error) bool {
+			var me *mysql.MySQLError
+			return errors.As(err, &me) && me.Number == r.number
+		}, out})
+	}
+	return rs
+}
+
+type refusal struct {
+	number uint16
+	name   string
+	moment bool // worth asking again
+}
+
+// refusals are the server's errors by which a single statement, in a
+// transaction of its own, certainly had no effect.
+func refusals() []refusal {
+	return []refusal{
+		{1213, "ER_LOCK_DEADLOCK", true},     // rolled back
+		{1205, "ER_LOCK_WAIT_TIMEOUT", true}, // rolled back
+		{1040, "ER_CON_COUNT_ERROR", false},
+		{1203, "ER_TOO_MANY_USER_CONNECTIONS", false},
+		{1044, "ER_DBACCESS_DENIED_ERROR", false},
+		{1045, "ER_ACCESS_DENIED_ERROR", false},
+		{1142, "ER_TABLEACCESS_DENIED_ERROR", false},
+		{1143, "ER_COLUMNACCESS_DENIED_ERROR", false},
+		{1227, "ER_SPECIFIC_ACCESS_DENIED_ERROR", false},
+		{1049, "ER_BAD_DB_ERROR", false},
+		{1146, "ER_NO_SUCH_TABLE", false},
+		{1054, "ER_BAD_FIELD_ERROR", false},
+		{1064, "ER_PARSE_ERROR", false},
+		{1235, "ER_NOT_SUPPORTED_YET", false}, // Galera refuses GET_LOCK so
+		{1290, "ER_OPTION_PREVENTS_STATEMENT", false},
+		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", false},
+		{1836, "ER_READ_ONLY_MODE", false},
+		{3057, "ER_USER_LOCK_WRONG_NAME", false},
+		{3058, "ER_USER_LOCK_DEADLOCK", true},
+	}
+}
+
+// outcome gives err the name of what became of the call that was doing it to
+// key, keeping err.
+func outcome(doing, key string, err error) error {
+	for _, r := range rules() {
+		if r.match(err) {
+			return fmt.Errorf("%s %s: %w: %w", doing, key, r.outcome, err)
+		}
+	}
+	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrUnknown, err)
+}
+
+// ended tells that ctx was over before anything was sent.
+func ended(doing, key string, err error) error {
+	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrFailed, err)
+}

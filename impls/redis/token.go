@@ -1,0 +1,219 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// The scripts compare before they write, in one step of the server.
+const (
+	// KEYS: the lock. ARGV: the token.
+	releaseScript = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])
+`
+	// KEYS: the lock. ARGV: the token, the TTL in milliseconds.
+	extendScript = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`
+)
+
+// token is redis/token: a key that holds the attempt's token and expires.
+//
+//	acquire  SET key token NX PX ttl
+//	extend   if GET key == token then PEXPIRE key ttl
+//	release  if GET key == token then DEL key
+type token struct{}
+
+func (token) Info() impls.Info {
+	return impls.Info{
+		ID:       "redis/token",
+		Backend:  "redis",
+		Summary:  "SET NX PX with a random token; release and extend by a script that compares it first",
+		Promise:  "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Document: "the lock that the documentation of SET recommends for one instance",
+		Bound:    impls.BoundTTL,
+		Polls:    true,
+
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"set", "eval", "evalsha"},
+		// An expired key is gone for whoever asks next, at once.
+		Takeover: func(ttl time.Duration) time.Duration { return ttl },
+	}
+}
+
+func (token) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Millisecond || ttl%time.Millisecond != 0 {
+		return fmt.Errorf("redis/token cannot serve a TTL of %s: Redis expires keys by whole milliseconds, at least 1ms", ttl)
+	}
+	return nil
+}
+
+// Prepare loads the scripts; keys need nothing.
+func (token) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
+	c, err := newTokenClient(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.load(ctx)
+}
+
+func (token) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := newTokenClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.load(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+type tokenClient struct {
+	cfg             impls.Config
+	rdb             *redis.Client
+	release, extend *redis.Script
+}
+
+func newTokenClient(cfg impls.Config) (*tokenClient, error) {
+	rdb, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &tokenClient{cfg: cfg, rdb: rdb, release: redis.NewScript(releaseScript), extend: redis.NewScript(extendScript)}, nil
+}
+
+// load puts the scripts on the server, so that the first release does not pay
+// for it. A server that forgets them costs one more round trip, once.
+func (c *tokenClient) load(ctx context.Context) error {
+	for _, s := range []*redis.Script{c.release, c.extend} {
+		if err := s.Load(ctx, c.rdb).Err(); err != nil {
+			return fmt.Errorf("load the scripts of redis/token on %s: %w", c.cfg.Addresses[0], err)
+		}
+	}
+	return nil
+}
+
+func (c *tokenClient) Close() error { return c.rdb.Close() }
+
+func (c *tokenClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.TryAcquire(ctx, key, a)
+		if !errors.Is(err, impls.ErrBusy) {
+			return h, err
+		}
+		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
+			return nil, ended("wait for", key, err)
+		}
+	}
+}
+
+func (c *tokenClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, ended("acquire", key, err)
+	}
+	tok := a.String()
+	// The lease runs on the server from some moment after this one, so that
+	// it ends there no earlier than here.
+	sent := c.cfg.Clock.Now()
+	won, err := c.rdb.SetNX(ctx, key, tok, c.cfg.TTL).Result()
+	if err != nil {
+		return nil, c.fail("acquire", key, err)
+	}
+	if !won {
+		return nil, impls.ErrBusy
+	}
+	return &tokenHold{c: c, key: key, token: tok, attempt: a, end: sent.Add(c.cfg.TTL)}, nil
+}
+
+// Cleanup is a release by the attempt's token. A SET that is still on its way
+// on a connection that was given up may be carried out after it; what it
+// leaves ends with its TTL.
+func (c *tokenClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	return c.compare(ctx, "clean up", c.release, key, a.String())
+}
+
+// compare runs a script that answers 1 if the token was there and the script
+// has done its work, else 0.
+func (c *tokenClient) compare(ctx context.Context, doing string, s *redis.Script, key, tok string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return ended(doing, key, err)
+	}
+	n, err := s.Run(ctx, c.rdb, []string{key}, append([]any{tok}, args...)...).Int64()
+	switch {
+	case err != nil:
+		return c.fail(doing, key, err)
+	case n == 1:
+		return nil
+	case n == 0:
+		return impls.ErrLost
+	default:
+		return fmt.Errorf("%s %s: %w: the script answered %d", doing, key, impls.ErrUnknown, n)
+	}
+}
+
+// fail names the outcome of err. After an error of the dialer it also starts
+// with a fresh driver, since the old one would refuse to dial for a second
+// and so lend its own delay to every measured recovery.
+func (c *tokenClient) fail(doing, key string, err error) error {
+	if isDial(err) {
+		if fresh, ferr := open(c.cfg); ferr == nil {
+			c.rdb.Close()
+			c.rdb = fresh
+		}
+	}
+	return outcome(doing, key, err)
+}
+
+type tokenHold struct {
+	c       *tokenClient
+	key     string
+	token   string
+	attempt impls.Attempt
+	end     time.Time
+	spent   bool // a release or renewal has said definitely that it is over
+}
+
+func (h *tokenHold) Key() string            { return h.key }
+func (h *tokenHold) Attempt() impls.Attempt { return h.attempt }
+func (h *tokenHold) Fence() uint64          { return 0 }
+func (h *tokenHold) LeaseEnd() time.Time    { return h.end }
+
+// Lost is nil: the server tells nobody that a key expired.
+func (h *tokenHold) Lost() <-chan struct{} { return nil }
+
+func (h *tokenHold) Extend(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	sent := h.c.cfg.Clock.Now()
+	err := h.c.compare(ctx, "extend", h.c.extend, h.key, h.token, h.c.cfg.TTL.Milliseconds())
+	if err == nil {
+		h.end = sent.Add(h.c.cfg.TTL)
+	}
+	h.spent = errors.Is(err, impls.ErrLost)
+	return err
+}
+
+func (h *tokenHold) Release(ctx context.Context) error {
+	if h.spent {
+		return impls.ErrLost
+	}
+	err := h.c.compare(ctx, "release", h.c.release, h.key, h.token)
+	h.spent = err == nil || errors.Is(err, impls.ErrLost)
+	return err
+}
