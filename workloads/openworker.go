@@ -1,0 +1,156 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/faultnet"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// opensAtOnce bounds how many clients of a worker connect at a time, so that a
+// thousand of them do not overrun a server's backlog.
+const opensAtOnce = 32
+
+// defaultTimeout limits a request where the scenario says nothing.
+const defaultTimeout = 2 * time.Second
+
+// openWorker opens everything that the specification asks for.
+func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bool)) (_ *worker, err error) {
+	recipe, ok := find(s.Scenario.Recipe)
+	if !ok {
+		return nil, fmt.Errorf("open the clients: this worker knows no recipe %q", s.Scenario.Recipe)
+	}
+	if s.Scenario.Timeout <= 0 {
+		s.Scenario.Timeout = scenario.Duration(defaultTimeout)
+	}
+	keys, err := newKeyChooser(s.Scenario.Workload, len(s.Keys), s.Scenario.Clients)
+	if err != nil {
+		return nil, fmt.Errorf("open the clients: %w", err)
+	}
+	board, err := OpenBoard(s.Board)
+	if err != nil {
+		return nil, err
+	}
+	l := &load{
+		spec: s, clock: history.NewClock(), system: impls.SystemClock(), keys: keys,
+		callLimit: 2 * s.Scenario.Timeout.D(), phases: &phases{}, quit: make(chan struct{}),
+	}
+	l.acquires, l.cancel = context.WithCancel(context.Background())
+	if isOpen(s.Scenario.Workload) {
+		l.pacer = newPacer(s, l.clock, l.phases)
+	}
+	w := &worker{load: l, board: board, clients: make([]*client, len(s.Clients))}
+
+	o := opener{load: l, board: board, recipe: recipe, dialer: &faultnet.Dialer{}, nonce: nonce()}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg   sync.WaitGroup
+		errs = make([]error, len(s.Clients))
+		gate = make(chan struct{}, opensAtOnce)
+	)
+	for i, id := range s.Clients {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			if w.clients[i], errs[i] = o.open(ctx, id); errs[i] != nil {
+				cancel() // the others need not try
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		// The first that was not merely called off because of another.
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	return w, errors.Join(errs...)
+}
+
+// opener opens the clients of one worker.
+type opener struct {
+	load   *load
+	board  *Board
+	recipe impls.Recipe
+	dialer *faultnet.Dialer
+	nonce  uint64
+}
+
+func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open client %d: %w", id, err)
+	}
+	s := o.load.spec
+	sc := s.Scenario
+	if int(id) >= o.board.Clients() {
+		return nil, fmt.Errorf("open client %d: the board has %d clients", id, o.board.Clients())
+	}
+	c := &client{
+		load: o.load, id: id,
+		wait:     impls.NewUniform(sc.Poll.Min, sc.Poll.Max, mix(sc.Seed)^mix(uint64(id)<<8|streamWait)),
+		attempts: newAttempts(sc.Seed, id, o.nonce),
+		keyRand:  newRand(sc.Seed, id, streamKey),
+		holdRand: newRand(sc.Seed, id, streamHold),
+		thinks:   newRand(sc.Seed, id, streamThink),
+		timer:    time.NewTimer(time.Hour),
+	}
+	c.timer.Stop()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open client %d: %w", id, errors.Join(err, c.close()))
+		}
+	}()
+	hist, err := history.Create(filepath.Join(s.Dir, fmt.Sprintf("client-%06d.lbh", id)), history.Options{
+		Client: id, Worker: s.Worker, Clock: o.load.clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.rec = recorder{hist: hist, clock: o.load.clock, slot: o.board.client(id), phases: o.load.phases}
+	if sc.Workload.Kind == LoadGuarded {
+		if s.Register == "" {
+			return nil, fmt.Errorf("load %s: no guarded register is served", LoadGuarded)
+		}
+		if c.guard, err = newGuard(s.Register, sc.Workload.Guard); err != nil {
+			return nil, err
+		}
+	}
+	c.lock, err = o.recipe.Open(ctx, impls.Config{
+		Addresses: s.Addresses, Account: s.Account, Dial: o.dialer.Dial, Clock: o.load.system,
+		Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.rec.slot.open(os.Getpid())
+	return c, nil
+}
+
+// close seals the client's history first: whatever its driver does while it
+// closes is no part of the record.
+func (c *client) close() error {
+	errs := []error{c.err}
+	if c.rec.hist != nil {
+		errs = append(errs, c.rec.hist.Close())
+	}
+	if c.guard != nil {
+		errs = append(errs, c.guard.register.close())
+	}
+	if c.lock != nil {
+		errs = append(errs, c.lock.Close())
+	}
+	c.timer.Stop()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("client %d: %w", c.id, err)
+	}
+	return nil
+}

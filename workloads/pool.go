@@ -1,0 +1,258 @@
+package workloads
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// PoolOptions say how the worker processes are started. Run, Command and Specs
+// are required.
+type PoolOptions struct {
+	Run     *supervise.Run
+	Command []string // the program and arguments that start a worker process
+	Env     []string // nil: the controller's; the mark of a worker is added either way
+	Specs   []Spec   // one per process
+	Log     *os.File // what the workers write to stderr; nil: thrown away
+}
+
+// Pool is the worker processes of one scenario. Its methods are safe for
+// concurrent use; each is meant to be called once, in the order StartPool, Go,
+// Wait, with Stop at any time.
+type Pool struct {
+	members []*member
+	host    map[uint32]*member
+}
+
+// StartPool starts all worker processes side by side and returns when every
+// client of every worker is connected and ready. If one fails, or ctx ends
+// first, all are ended and the error tells which failed and why.
+func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
+	if len(o.Command) == 0 || len(o.Specs) == 0 {
+		return nil, errors.New("start the workers: no command, or no worker to start")
+	}
+	path, err := filepath.Abs(o.Command[0])
+	if err != nil {
+		return nil, fmt.Errorf("start the workers: %w", err)
+	}
+	env := o.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = append(env[:len(env):len(env)], EnvWorker+"=1")
+	p := &Pool{host: map[uint32]*member{}}
+	for _, spec := range o.Specs {
+		if err := checkShare(spec); err != nil {
+			p.kill()
+			return nil, err
+		}
+		m, err := startMember(o, path, env, spec)
+		if err != nil {
+			p.kill()
+			return nil, err
+		}
+		p.members = append(p.members, m)
+		for _, c := range spec.Clients {
+			p.host[c] = m
+		}
+	}
+	var errs []error
+	for _, m := range p.members {
+		select {
+		case <-m.ready:
+		case <-m.gone:
+			errs = append(errs, fmt.Errorf("worker %d did not get ready: %w", m.spec.Worker, m.failure()))
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("worker %d is not ready: %w", m.spec.Worker, ctx.Err()))
+		}
+		if len(errs) == 3 {
+			break // the others say the same
+		}
+	}
+	if len(errs) > 0 {
+		p.kill()
+		return nil, errors.Join(errs...)
+	}
+	return p, nil
+}
+
+// Go lets the load begin. The three stamps are CLOCK_MONOTONIC, as a
+// history.Clock gives them: the first call, the beginning of the measured
+// window, and its end. A worker that is dead by now is no error here: Wait
+// tells.
+func (p *Pool) Go(start, windowStart, end int64) error {
+	if start > windowStart || windowStart >= end {
+		return fmt.Errorf("start the load: the window [%d, %d) after a start at %d is none", windowStart, end, start)
+	}
+	for _, m := range p.members {
+		m.send(order{Go: &window{Start: start, WindowStart: windowStart, End: end}})
+	}
+	return nil
+}
+
+// Wait returns when every worker has ended, with one sample each, by worker. A
+// worker that died, or was still there when ctx ended (it is killed then), is
+// a sample with an Error. The error is for failures of the pool itself.
+func (p *Pool) Wait(ctx context.Context) ([]scenario.WorkerSample, error) {
+	samples := make([]scenario.WorkerSample, 0, len(p.members))
+	var errs []error
+	for _, m := range p.members {
+		late := false
+		select {
+		case <-m.gone:
+		case <-ctx.Done():
+			late = true
+			errs = append(errs, m.kill())
+			<-m.gone
+		}
+		samples = append(samples, m.sample(late))
+	}
+	return samples, errors.Join(errs...)
+}
+
+// Stop ends the load early: the workers stop acquiring, leave their locks, seal
+// their files and report. It does not wait for that; Wait does.
+func (p *Pool) Stop() {
+	for _, m := range p.members {
+		m.send(order{Stop: true})
+	}
+}
+
+// Process is the process that hosts the client, or nil if none does.
+func (p *Pool) Process(client uint32) *supervise.Process {
+	if m := p.host[client]; m != nil {
+		return m.proc
+	}
+	return nil
+}
+
+// kill ends every worker at once, because the pool did not come to be.
+func (p *Pool) kill() {
+	var wg sync.WaitGroup
+	for _, m := range p.members {
+		wg.Go(func() {
+			_ = m.kill() // a process that will not die is the run's to report
+			<-m.gone
+		})
+	}
+	wg.Wait()
+}
+
+// member is one worker process as the controller sees it.
+type member struct {
+	spec  Spec
+	proc  *supervise.Process
+	ready chan struct{} // closed when it said so
+	gone  chan struct{} // closed when its last word is read and it has ended
+
+	sending sync.Mutex // held while writing to it
+
+	mu     sync.Mutex // guards what follows
+	report report     // its last word
+	broken error      // why we could not talk with it
+}
+
+func startMember(o PoolOptions, path string, env []string, spec Spec) (*member, error) {
+	proc, err := o.Run.Start(supervise.Command{
+		Name: fmt.Sprintf("worker %d", spec.Worker), Path: path, Args: o.Command[1:], Env: env,
+		Stderr: o.Log, StdinPipe: true, StdoutPipe: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &member{spec: spec, proc: proc, ready: make(chan struct{}), gone: make(chan struct{})}
+	go m.listen()
+	go m.send(order{Spec: &spec}) // it may be longer than a pipe is deep; nothing else is sent before the answer
+	return m, nil
+}
+
+// send passes an order on. A worker that is gone cannot be told; that it is
+// gone is found by listen. The write cannot block for long: but for the spec,
+// which a worker reads first of all, orders are shorter than a pipe is deep,
+// so that even a stopped process takes them.
+func (m *member) send(o order) {
+	line, err := json.Marshal(o)
+	if err != nil {
+		m.mu.Lock()
+		m.broken = fmt.Errorf("tell the worker: %w", err)
+		m.mu.Unlock()
+		_ = m.kill()
+		return
+	}
+	m.sending.Lock()
+	defer m.sending.Unlock()
+	// It fails when the process is gone: listen tells how it went.
+	_, _ = m.proc.Stdin.Write(append(line, '\n'))
+}
+
+// listen reads what the worker says until it ends.
+func (m *member) listen() {
+	defer close(m.gone)
+	in := json.NewDecoder(bufio.NewReader(m.proc.Stdout))
+	for {
+		var r report
+		if err := in.Decode(&r); err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				m.mu.Lock()
+				m.broken = fmt.Errorf("its reports cannot be read (does something else print to its stdout?): %w", err)
+				m.mu.Unlock()
+				_ = m.kill()
+			}
+			break // it ended; how is told by the process
+		}
+		m.mu.Lock()
+		if r.Ready && !m.report.Ready {
+			close(m.ready)
+		}
+		m.report = r
+		m.report.Ready = true
+		m.mu.Unlock()
+	}
+	<-m.proc.Done()
+	_ = m.proc.Stdin.Close()
+	_ = m.proc.Stdout.Close()
+}
+
+// failure tells why the worker is no more, in its own words if it had any.
+func (m *member) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch err := m.proc.Err(); {
+	case m.report.Error != "":
+		return errors.New(m.report.Error)
+	case m.broken != nil:
+		return m.broken
+	case err != nil:
+		return fmt.Errorf("%w; see the workers' log", err)
+	}
+	return errors.New("it ended without a word; see the workers' log")
+}
+
+func (m *member) sample(late bool) scenario.WorkerSample {
+	m.mu.Lock()
+	done := m.report.Sample
+	m.mu.Unlock()
+	s := scenario.WorkerSample{}
+	if done != nil {
+		s = *done
+	}
+	s.PID, s.Clients = m.proc.PID(), m.spec.Clients
+	switch {
+	case late:
+		s.Error = "it did not end in time and was killed"
+	case done == nil:
+		s.Error = m.failure().Error()
+	}
+	return s
+}
+
+func (m *member) kill() error { return m.proc.Kill() }

@@ -1,0 +1,152 @@
+package workloads
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+)
+
+// section is one critical section: from the grant to the moment before the
+// release.
+type section struct {
+	*client
+	key     uint32
+	attempt history.Attempt
+	hold    impls.Hold
+	lost    <-chan struct{}
+	gone    bool // the client knows that it has lost the hold, and works no more
+}
+
+// wait holds the lock until the stamp, or until the loss of it is observed, or
+// the load is stopped.
+func (s *section) wait(until int64) {
+	for !s.observe() && s.err == nil {
+		left := time.Duration(until - s.clock.Now())
+		if left <= 0 {
+			return
+		}
+		if s.spec.Scenario.Workload.WatchLease {
+			if end := s.hold.LeaseEnd(); !end.IsZero() {
+				left = min(left, end.Sub(s.system.Now()))
+			}
+		}
+		s.timer.Reset(max(left, 0))
+		select {
+		case <-s.timer.C:
+		case <-s.lost: // nil if the recipe cannot tell
+		case <-s.quit:
+			s.observe()
+			return
+		}
+	}
+}
+
+// observe looks whether the hold is lost, as the lock tells or, if the load
+// watches it, as the lease's end tells, and records it the first time. The
+// lease's end is asked anew each time, since renewals move it.
+func (s *section) observe() bool {
+	if s.gone {
+		return true
+	}
+	var flags history.Flags
+	select {
+	case <-s.lost:
+		s.gone = true
+	default:
+		if s.spec.Scenario.Workload.WatchLease {
+			end := s.hold.LeaseEnd()
+			s.gone = !end.IsZero() && !s.system.Now().Before(end)
+			flags = history.FlagLeaseTimer
+		}
+	}
+	if s.gone {
+		s.op = history.Op{Kind: history.KindLost, Key: s.key, Attempt: s.attempt, Fence: s.hold.Fence()}
+		s.err = s.rec.lost(&s.op, flags)
+	}
+	return s.gone
+}
+
+// guard is a client's way to the guarded registers.
+type guard struct {
+	register *registerClient
+	cells    []guardCell // the plain one first
+}
+
+type guardCell struct {
+	fenced bool
+	// value is what the section read; known tells that it could.
+	value uint64
+	known bool
+}
+
+// newGuard connects to the registers that the load names.
+func newGuard(path, which string) (*guard, error) {
+	r, err := openRegister(path)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{register: r}
+	if which != "fenced" {
+		g.cells = append(g.cells, guardCell{fenced: false})
+	}
+	if which == "fenced" || which == "both" {
+		g.cells = append(g.cells, guardCell{fenced: true})
+	}
+	return g, nil
+}
+
+// read begins the section: it reads every register.
+func (s *section) read() {
+	for i := range s.guard.cells {
+		cell := &s.guard.cells[i]
+		cell.known = false
+		if s.err != nil || s.observe() {
+			continue
+		}
+		cell.value, cell.known = s.call(history.KindRead, cell.fenced, 0)
+	}
+}
+
+// write ends the section: it writes one more than it read. A client that knows
+// that it has lost the lock writes nothing, nor where it could not read.
+func (s *section) write() {
+	for i := range s.guard.cells {
+		cell := &s.guard.cells[i]
+		if !cell.known || s.err != nil || s.observe() {
+			continue
+		}
+		s.call(history.KindWrite, cell.fenced, cell.value+1)
+	}
+}
+
+// call carries out and records one call on a register; ok tells that the
+// register accepted it.
+func (s *section) call(kind history.Kind, fenced bool, value uint64) (read uint64, ok bool) {
+	s.op = history.Op{Kind: kind, Key: s.key, Attempt: s.attempt, Fence: s.hold.Fence(), Arg: value}
+	if fenced {
+		s.op.Flags = history.FlagFenced
+	}
+	if s.err = s.rec.begin(&s.op); s.err != nil {
+		return 0, false
+	}
+	a, err := s.guard.register.do(registerCall{
+		write: kind == history.KindWrite, fenced: fenced, key: s.key, token: s.op.Fence, value: value,
+	})
+	switch {
+	case err != nil:
+		s.res = history.Result{Outcome: history.Unknown}
+	case a.rejected:
+		s.res = history.Result{Outcome: history.Rejected}
+	default:
+		s.res = history.Result{Outcome: history.Accepted}
+		if kind == history.KindRead {
+			s.res.Value = a.value
+		}
+		if a.stale {
+			s.res.Flags = history.FlagStale
+		}
+	}
+	s.rec.end(&s.res)
+	return a.value, err == nil && !a.rejected
+}

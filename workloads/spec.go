@@ -1,0 +1,35 @@
+package workloads
+
+import (
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// Spec is everything that a worker process is told, as JSON on its standard
+// input.
+type Spec struct {
+	Scenario scenario.Scenario `json:"scenario"`
+	Worker   uint32            `json:"worker"`             // number of the process, from 0
+	Clients  []uint32          `json:"clients"`            // numbers of the clients that it hosts
+	Dir      string            `json:"dir"`                // folder for the clients' history files
+	Board    string            `json:"board"`              // path of the board
+	Register string            `json:"register,omitempty"` // unix socket of the guarded register; "": none
+	// Addresses and Account are the cluster's.
+	Addresses []string      `json:"addresses"`
+	Account   impls.Account `json:"account"`
+	Keys      []string      `json:"keys"` // by key number
+}
+
+// Assign lays the scenario's clients out over its worker processes: as evenly
+// as they go, in order, one process per client where there are as many
+// processes as clients. It never answers more processes than clients, nor
+// less than one.
+func Assign(sc scenario.Scenario) [][]uint32 {
+	workers := max(1, min(sc.Workers, sc.Clients))
+	list := make([][]uint32, workers)
+	for c := range max(0, sc.Clients) {
+		w := c * workers / sc.Clients
+		list[w] = append(list[w], uint32(c))
+	}
+	return list
+}
