@@ -1,0 +1,225 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// answers are the sentences that stand first: who was fastest, who kept one
+// holder, what saved the data, who is not in the comparison.
+func answers(r run, es []*experiment) []string {
+	var out []string
+	for _, e := range es {
+		if e.uncontended() && len(e.counts) > 0 && !e.onlyControls() {
+			n := e.counts[len(e.counts)-1]
+			out = append(out, fastest(e, n, "Fastest without contention", "pairs/s")...)
+		}
+	}
+	for _, e := range es {
+		if !e.uncontended() && len(e.faults) == 0 && !e.open() && len(e.counts) > 0 && !e.onlyControls() {
+			n := e.counts[len(e.counts)-1]
+			out = append(out, fastest(e, n, "Fastest under contention ("+e.brief()+")", "acquires/s")...)
+		}
+	}
+	for _, e := range es {
+		if len(e.faults) > 0 {
+			out = append(out, held(e)...)
+		}
+	}
+	out = append(out, calm(es)...)
+	b := &builder{run: r, marks: map[string]int{}}
+	for _, m := range b.missing() {
+		out = append(out, fmt.Sprintf("Not in this comparison: %s, %s.", clean(m.name), m.text))
+	}
+	return out
+}
+
+// fastest ranks the subjects of an experiment by throughput. Where the ranges
+// of the repeats overlap, it says that the order is not certain.
+func fastest(e *experiment, clients int, what, unit string) []string {
+	type place struct {
+		name string
+		s    stat
+		p99  stat
+	}
+	var ps []place
+	for _, name := range e.rows {
+		rs := e.runs[point{name, clients}]
+		if s := statOf(rs, mThroughput().get); s.n > 0 {
+			ps = append(ps, place{name, s, statOf(rs, mAcquire(p99).get)})
+		}
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b place) int { return cmp.Compare(b.s.med, a.s.med) })
+	text := func(p place) string {
+		t := fmt.Sprintf("%s %s %s", p.name, rate(p.s.med), unit)
+		if p.p99.n > 0 {
+			t += fmt.Sprintf(" (p99 %s)", nanos(p.p99.med))
+		}
+		return t
+	}
+	if len(ps) == 1 {
+		return []string{fmt.Sprintf("Alone, so nothing is compared, at %s: %s.", plural(clients, "client", "clients"), text(ps[0]))}
+	}
+	line := fmt.Sprintf("%s, %s: %s", what, plural(clients, "client", "clients"), text(ps[0]))
+	for _, p := range ps[1:] {
+		line += ", " + text(p)
+	}
+	line += "."
+	if a, b := ps[0], ps[1]; a.s.n > 1 && b.s.n > 1 && a.s.min <= b.s.max {
+		line += fmt.Sprintf(" The repeats of %s and %s overlap: no difference between them is shown.", a.name, b.name)
+	} else if a.s.n < 2 {
+		line += " One run: not a comparison yet."
+	}
+	return []string{line}
+}
+
+// held says who kept one holder at a time under a fault, and what the others
+// cost.
+func held(e *experiment) []string {
+	var kept, two, open []string
+	var plainLost, fencedLost, rejected, stale int64
+	var tokens []string
+	for _, name := range e.rows {
+		rs := done(e.of(name))
+		if len(rs) == 0 {
+			continue
+		}
+		switch v, _ := answerKinds[0].worst(rs); v {
+		case scenario.Safe:
+			kept = append(kept, name+waitText(rs))
+		case scenario.Unsafe:
+			two = append(two, name+brokenText(rs))
+		default:
+			open = append(open, name)
+		}
+		p, np := registers(rs, "plain")
+		f, nf := registers(rs, "fenced")
+		if np > 0 && nf > 0 {
+			tokens = append(tokens, name)
+			plainLost += p.LostUpdates
+			fencedLost += f.LostUpdates
+			rejected += f.Rejected
+			if p.StaleWrites != nil {
+				stale += *p.StaleWrites
+			}
+		}
+	}
+	var out []string
+	where := clean(list(e.faults))
+	if len(kept) > 0 {
+		out = append(out, fmt.Sprintf("Kept one holder at a time under %s: %s.", where, list(kept)))
+	}
+	if len(two) > 0 {
+		out = append(out, fmt.Sprintf("Not safe under %s: %s.", where, list(two)))
+	}
+	if len(open) > 0 {
+		out = append(out, fmt.Sprintf("Undecided under %s, which is not good news: %s.", where, list(open)))
+	}
+	if len(tokens) > 0 {
+		out = append(out, fmt.Sprintf("Fencing tokens, same faults, side by side (%s): the plain register lost %s and took %s, the fenced one lost %s and refused %s.",
+			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "write", "writes")))
+	}
+	return out
+}
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
+func waitText(rs []result) string {
+	var longest int64
+	for _, r := range rs {
+		for _, f := range r.Faults {
+			longest = max(longest, f.LongestWaitNS)
+		}
+	}
+	if longest == 0 {
+		return ""
+	}
+	return " (longest wait " + nanos(float64(longest)) + ")"
+}
+
+func brokenText(rs []result) string {
+	var n int64
+	for _, r := range rs {
+		n += r.Safety.Overlaps
+	}
+	t := counted(n, "overlap", "overlaps")
+	switch p, _ := answerKinds[1].worst(rs); p {
+	case scenario.Kept:
+		t += ", promise kept"
+	case scenario.Broken:
+		t += ", promise broken"
+	default:
+		t += ", promise unknown"
+	}
+	return " (" + t + ")"
+}
+
+// calm says who kept one holder where nothing was broken on purpose.
+func calm(es []*experiment) []string {
+	var safe, runs int
+	unsafe := map[string]bool{}
+	var names []string
+	var controls []string
+	for _, e := range es {
+		if e.uncontended() || len(e.faults) > 0 {
+			continue
+		}
+		for _, name := range e.rows {
+			rs := done(e.of(name))
+			if len(rs) == 0 {
+				continue
+			}
+			if rs[0].Backend == reference {
+				c := control(rs)
+				word := "accused"
+				if c.broken {
+					word = "caught"
+				}
+				controls = append(controls, fmt.Sprintf("%s: %s %d of %d", name, word, c.caught, c.runs))
+				continue
+			}
+			for _, r := range rs {
+				runs++
+				switch r.Safety.Verdict {
+				case scenario.Safe:
+					safe++
+				default:
+					if !unsafe[name] {
+						unsafe[name] = true
+						names = append(names, name)
+					}
+				}
+			}
+		}
+	}
+	var out []string
+	switch {
+	case runs > 0 && safe == runs:
+		out = append(out, fmt.Sprintf("Without faults, every lock kept one holder at a time in all %s.", plural(runs, "contended run", "contended runs")))
+	case runs > 0:
+		out = append(out, fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names)))
+	}
+	if len(controls) > 0 {
+		slices.Sort(controls)
+		line := "Controls: "
+		for i, c := range controls {
+			if i > 0 {
+				line += "; "
+			}
+			line += c
+		}
+		out = append(out, line+".")
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// build makes a run's content.
+func build(r run) *content {
+	b := &builder{run: r, marks: map[string]int{}}
+	d := r.doc
+	es := experiments(d.Scenarios)
+	c := &content{Title: "lockbench " + clean(d.Suite), Facts: facts(d)}
+	if d.Suite == "" {
+		c.Title = "lockbench"
+	}
+	c.Subtitle = subtitle(d)
+	add := func(s section) {
+		if len(s.Tables) > 0 {
+			c.Sections = append(c.Sections, s)
+		}
+	}
+	add(b.servers())
+	add(b.uncontended(es))
+	add(b.contended(es))
+	add(b.cost(es))
+	add(b.openLoop(es))
+	add(b.safety(es))
+	add(b.controls(es))
+	c.Answers = answers(r, es)
+	for _, w := range d.Warnings {
+		b.note("Warning: " + clean(w))
+	}
+	if d.Interrupted {
+		b.note("The run was interrupted before its end.")
+	}
+	c.Notes = b.notes
+	c.Surprises = surprises(d)
+	c.Closing, c.ClosingOK = closing(d, len(es) > 0)
+	return c
+}
+
+func subtitle(d scenario.Document) string {
+	parts := []string{plural(len(d.Scenarios), "scenario", "scenarios"), fmt.Sprintf("seed %d", d.Seed)}
+	if !d.Started.IsZero() {
+		parts = append(parts, d.Started.UTC().Format("2006-01-02 15:04 UTC"))
+		if d.Finished.After(d.Started) {
+			parts = append(parts, "took "+d.Finished.Sub(d.Started).Round(time.Second).String())
+		}
+	}
+	if d.Interrupted {
+		parts = append(parts, "INTERRUPTED")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func facts(d scenario.Document) []fact {
+	h := d.Host
+	var host []string
+	if h.CPUs > 0 {
+		host = append(host, strings.TrimSpace(fmt.Sprintf("%d × %s", h.CPUs, clean(h.CPUModel))))
+	}
+	if h.MemoryB > 0 {
+		host = append(host, size(h.MemoryB))
+	}
+	for _, s := range []string{h.OS + "/" + h.Arch, h.Kernel, h.GoVersion} {
+		if s = clean(s); s != "" && s != "/" {
+			host = append(host, s)
+		}
+	}
+	fs := []fact{{"host", strings.Join(host, " · ")}, {"lockbench", clean(d.Lockbench)}}
+	if d.DiskBytes > 0 {
+		fs = append(fs, fact{"disk", size(d.DiskBytes) + " in the run's folder"})
+	}
+	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
+}
+
+// servers shows what ran beside the numbers it made: product, version,
+// durability. A backend without a server keeps its row.
+func (b *builder) servers() section {
+	t := table{Head: "backend", Cols: []column{{Name: "server", Left: true}, {Name: "topology", Left: true}, {Name: "durability", Left: true}}}
+	seen := map[string]bool{}
+	present := map[string]bool{}
+	for _, r := range b.run.doc.Scenarios {
+		server := strings.TrimSpace(clean(r.Server) + " " + clean(r.Version))
+		if r.Status != scenario.StatusDone || server == "" {
+			continue
+		}
+		key := r.Backend + "\x00" + r.Topology + "\x00" + server + "\x00" + r.Durability
+		if seen[key] {
+			continue
+		}
+		seen[key], present[r.Backend] = true, true
+		t.Rows = append(t.Rows, row{Head: clean(r.Backend), Cells: []cell{{Text: server}, {Text: or(clean(r.Topology), none)}, {Text: or(clean(r.Durability), none)}}})
+	}
+	for _, m := range b.missing() {
+		if !present[m.name] {
+			t.Rows = append(t.Rows, row{Head: clean(m.name), Span: m.text, Class: warn})
+		}
+	}
+	return section{Title: "SERVERS", Tables: nonEmpty(t)}
+}
+
+type absentBackend struct{ name, text string }
+
+// missing lists the backends that gave no number, in the suite's order.
+func (b *builder) missing() []absentBackend {
+	reason := map[string]string{}
+	var names []string
+	has := map[string]bool{}
+	for _, r := range b.run.doc.Scenarios {
+		has[r.Backend] = has[r.Backend] || r.Status == scenario.StatusDone
+		if r.Status != scenario.StatusDone && reason[r.Backend] == "" {
+			reason[r.Backend] = absence(r)
+			names = append(names, r.Backend)
+		}
+	}
+	if b.run.env != nil {
+		var more []string
+		for name, why := range b.run.env.Missing {
+			if reason[name] == "" && !has[name] {
+				reason[name] = "missing: " + clean(why)
+				more = append(more, name)
+			}
+		}
+		slices.Sort(more)
+		names = append(names, more...)
+	}
+	var out []absentBackend
+	for _, n := range names {
+		if !has[n] {
+			out = append(out, absentBackend{n, reason[n]})
+		}
+	}
+	return out
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func nonEmpty(ts ...table) []table {
+	return slices.DeleteFunc(ts, func(t table) bool { return len(t.Rows) == 0 })
+}
+
+// surprises lists what did not come out as expected, and what could not be
+// decided although an answer was expected.
+func surprises(d scenario.Document) []surprise {
+	var out []surprise
+	type cause struct{ kind, recipe, reason string }
+	at, like := map[cause]int{}, map[cause]int{} // where a cause already stands, and how often more
+	for _, r := range d.Scenarios {
+		name := or(clean(r.Name), clean(r.Recipe))
+		switch o := outcomeOf(r); o {
+		case outcomeMissing, outcomeFailed, outcomeInterrupted:
+			reason := or(clean(r.Reason), "the run gives no reason")
+			k := cause{string(o), r.Recipe, reason}
+			i, ok := at[k]
+			if !ok {
+				at[k] = len(out)
+				out = append(out, surprise{Scenario: name, Kind: string(o), Text: reason})
+				continue
+			}
+			like[k]++
+			out[i].Text = fmt.Sprintf("%s (and %s of %s alike)", reason, plural(like[k], "scenario", "scenarios"), clean(r.Recipe))
+		case outcomeWrong, outcomeInconclusive:
+			texts := r.Surprises
+			if len(texts) == 0 {
+				texts = []string{"the run says no more; see its safety answers"}
+			}
+			for _, s := range texts {
+				out = append(out, surprise{Scenario: name, Kind: string(o), Text: clean(s)})
+			}
+		}
+	}
+	return out
+}
+
+// outcome is how a scenario came out against what was expected of it.
+type outcome string
+
+const (
+	outcomeOK           outcome = "as expected"
+	outcomeNone         outcome = "nothing expected"
+	outcomeWrong        outcome = "not as expected"
+	outcomeInconclusive outcome = "inconclusive"
+	outcomeMissing      outcome = "missing"
+	outcomeFailed       outcome = "failed"
+	outcomeInterrupted  outcome = "interrupted"
+)
+
+// outcomeOf never takes silence for success: a null where something was
+// expected is inconclusive, an unknown status is a failure.
+func outcomeOf(r result) outcome {
+	switch r.Status {
+	case scenario.StatusMissing:
+		return outcomeMissing
+	case scenario.StatusInterrupted:
+		return outcomeInterrupted
+	case scenario.StatusDone:
+	default:
+		return outcomeFailed
+	}
+	e := r.Expect
+	expects := e.Verdict != "" || e.Promise != "" || e.Liveness != "" || len(e.Thresholds) > 0
+	switch {
+	case r.AsExpected != nil && !*r.AsExpected:
+		return outcomeWrong
+	case r.AsExpected == nil && (expects || len(r.Surprises) > 0):
+		return outcomeInconclusive
+	case !expects:
+		return outcomeNone
+	}
+	return outcomeOK
+}
+
+func closing(d scenario.Document, any bool) (string, bool) {
+	if !any {
+		return "No scenario was run.", false
+	}
+	n := map[outcome]int{}
+	for _, r := range d.Scenarios {
+		n[outcomeOf(r)]++
+	}
+	var parts []string
+	for _, o := range []outcome{outcomeOK, outcomeWrong, outcomeInconclusive, outcomeMissing, outcomeFailed, outcomeInterrupted, outcomeNone} {
+		if n[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
+		}
+	}
+	good := n[outcomeOK] + n[outcomeNone]
+	return plural(len(d.Scenarios), "scenario", "scenarios") + ": " + strings.Join(parts, ", ") + ".", good == len(d.Scenarios)
+}

@@ -1,0 +1,274 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+type result = scenario.Result
+
+// experiment is a set of results that may stand in one table: the same group
+// of the suite, the same load and the same faults, so that only the recipe,
+// the number of clients and the repeat differ. It is found by what the results
+// say, not by their names, so that any suite can be reported.
+type experiment struct {
+	group  string
+	load   scenario.Load
+	ttl    time.Duration
+	faults []string
+	rows   []string // labels of the subjects, in the suite's order
+	counts []int    // numbers of clients, rising
+	runs   map[point][]result
+}
+
+type point struct {
+	row     string
+	clients int
+}
+
+// setting is what must be equal within an experiment.
+type setting struct {
+	group, kind, dist, hold, think, arrival, topologies string
+	keys                                                int
+	zipf, rate                                          float64
+	limit, ttl                                          time.Duration
+	watch                                               bool
+}
+
+func settingOf(r result) setting {
+	l := r.Workload
+	s := setting{
+		group: r.Group, kind: l.Kind, dist: l.Distribution, hold: l.Hold.String(), think: l.Think.String(), arrival: l.Arrival,
+		keys: l.Keys, zipf: l.ZipfS, rate: l.Rate, limit: l.AcquireLimit.D(), ttl: r.TTL.D(), watch: l.WatchLease,
+	}
+	if l.Kind == "uncontended" {
+		s.keys = 0 // one per client
+	}
+	return s
+}
+
+func faultKinds(r result) []string {
+	var kinds []string
+	for _, f := range r.Faults {
+		if !slices.Contains(kinds, f.Kind) {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// experiments sorts results into experiments, in the order of appearance.
+func experiments(results []result) []*experiment {
+	type id struct {
+		setting
+		faults string
+	}
+	byID := map[id]*experiment{}
+	bySetting := map[setting]*experiment{}
+	var all []*experiment
+	add := func(r result) {
+		s := settingOf(r)
+		kinds := faultKinds(r)
+		key := id{s, strings.Join(kinds, "+")}
+		e := byID[key]
+		if e == nil && r.Status != scenario.StatusDone && len(kinds) == 0 {
+			// What never ran has no faults to tell where it belongs.
+			e = bySetting[s]
+		}
+		if e == nil {
+			e = &experiment{group: r.Group, load: r.Workload, ttl: r.TTL.D(), faults: kinds, runs: map[point][]result{}}
+			byID[key] = e
+			all = append(all, e)
+			if bySetting[s] == nil {
+				bySetting[s] = e
+			}
+		}
+		p := point{label(r), r.Clients}
+		e.runs[p] = append(e.runs[p], r)
+		if !slices.Contains(e.rows, p.row) {
+			e.rows = append(e.rows, p.row)
+		}
+		if !slices.Contains(e.counts, p.clients) {
+			e.counts = append(e.counts, p.clients)
+		}
+	}
+	// What ran goes first, so that the rest finds its place; then the rows
+	// are put back into the order of the suite.
+	for _, r := range results {
+		if r.Status == scenario.StatusDone {
+			add(r)
+		}
+	}
+	for _, r := range results {
+		if r.Status != scenario.StatusDone {
+			add(r)
+		}
+	}
+	order, first := map[string]int{}, map[string]int{}
+	for i, r := range results {
+		if l := label(r); order[l] == 0 {
+			order[l] = i + 1
+		}
+		if first[r.Group] == 0 {
+			first[r.Group] = i + 1
+		}
+	}
+	for _, e := range all {
+		slices.SortStableFunc(e.rows, func(a, b string) int { return order[a] - order[b] })
+		slices.Sort(e.counts)
+	}
+	slices.SortStableFunc(all, func(a, b *experiment) int { return first[a.group] - first[b.group] })
+	return all
+}
+
+// label names what was tested: the recipe, and its topology where that is not
+// the usual one.
+func label(r result) string {
+	l := clean(r.Recipe)
+	if l == "" {
+		l = clean(r.Backend)
+	}
+	if r.Topology != "" && r.Topology != "single" {
+		l += " (" + clean(r.Topology) + ")"
+	}
+	return l
+}
+
+// of returns the results of one subject, at all client counts.
+func (e *experiment) of(row string) []result {
+	var rs []result
+	for _, n := range e.counts {
+		rs = append(rs, e.runs[point{row, n}]...)
+	}
+	return rs
+}
+
+func (e *experiment) all() []result {
+	var rs []result
+	for _, row := range e.rows {
+		rs = append(rs, e.of(row)...)
+	}
+	return rs
+}
+
+func done(rs []result) []result {
+	var out []result
+	for _, r := range rs {
+		if r.Status == scenario.StatusDone {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// absent says why a subject has no numbers at all, or "".
+func absent(rs []result) string {
+	if len(done(rs)) > 0 || len(rs) == 0 {
+		return ""
+	}
+	return absence(rs[0])
+}
+
+func absence(r result) string {
+	reason := clean(r.Reason)
+	if reason == "" {
+		reason = "the run gives no reason"
+	}
+	status := clean(string(r.Status))
+	if status == "" {
+		status = "not run"
+	}
+	return status + ": " + reason
+}
+
+// repeats is the largest number of finished runs of any point.
+func (e *experiment) repeats() int {
+	n := 0
+	for _, rs := range e.runs {
+		n = max(n, len(done(rs)))
+	}
+	return n
+}
+
+func (e *experiment) uncontended() bool { return e.load.Kind == "uncontended" && len(e.faults) == 0 }
+func (e *experiment) guarded() bool     { return e.load.Kind == "guarded-counter" }
+func (e *experiment) open() bool        { return e.load.Arrival != "" && e.load.Arrival != "closed" }
+
+// conditions says in a line under which conditions the numbers were made.
+func (e *experiment) conditions() string {
+	l := e.load
+	var parts []string
+	switch {
+	case l.Kind == "keys":
+		d := l.Distribution
+		if l.Distribution == "zipf" {
+			d = fmt.Sprintf("zipf(%g)", l.ZipfS)
+		}
+		parts = append(parts, fmt.Sprintf("%s, %s", plural(l.Keys, "key", "keys"), clean(d)))
+	case l.Kind == "uncontended":
+		parts = append(parts, "own key each")
+	case l.Kind != "":
+		parts = append(parts, clean(l.Kind))
+	}
+	if len(e.counts) == 1 {
+		parts = append(parts, plural(e.counts[0], "client", "clients"))
+	}
+	parts = append(parts, "hold "+l.Hold.String())
+	if e.open() {
+		parts = append(parts, fmt.Sprintf("%s arrivals, %s/s", clean(l.Arrival), rate(l.Rate)))
+	} else {
+		parts = append(parts, "think "+l.Think.String())
+	}
+	if e.ttl > 0 {
+		parts = append(parts, "TTL "+e.ttl.String())
+	}
+	if l.AcquireLimit > 0 {
+		parts = append(parts, "acquire limit "+l.AcquireLimit.D().String())
+	}
+	if l.WatchLease {
+		parts = append(parts, "clients watch their lease")
+	}
+	if d := e.window(); d != "" {
+		parts = append(parts, "window "+d)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// brief tells an experiment from others in a few words.
+func (e *experiment) brief() string {
+	b := clean(e.load.Kind)
+	if g := clean(e.group); g != "" && g != b && g != "contended" {
+		b = g + ", " + b
+	}
+	return b + ", hold " + e.load.Hold.String()
+}
+
+// window is the length of the measured windows.
+func (e *experiment) window() string {
+	s := statOf(e.all(), func(r result) (float64, bool) { return float64(r.DurationNS), r.DurationNS > 0 })
+	if s.n == 0 {
+		return ""
+	}
+	return nanos(s.med)
+}
+
+// title names the experiment: its group where the suite gave one that says
+// more than the workload does.
+func (e *experiment) title() string {
+	t := clean(e.group)
+	if t == "" {
+		t = clean(e.load.Kind)
+	}
+	if len(e.faults) > 0 {
+		f := clean(strings.Join(e.faults, " + "))
+		if !strings.Contains(t, f) {
+			t += " under " + f
+		}
+	}
+	return t
+}

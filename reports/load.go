@@ -1,0 +1,67 @@
+package reports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// run is a run's folder as far as reports need it.
+type run struct {
+	dir string // "" for a document alone
+	doc scenario.Document
+	env *scenario.Environment // nil: see envNote
+	// envNote tells why there is no environment.
+	envNote string
+}
+
+// load reads a run's folder. Without environment.json the report is poorer,
+// not impossible.
+func load(dir string) (run, error) {
+	r := run{dir: dir}
+	path := filepath.Join(dir, scenario.FileResult)
+	if err := readJSON(path, &r.doc); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return run{}, fmt.Errorf("no %s in %s: not a run's folder, or a run that ended before its first scenario: %w", scenario.FileResult, dir, err)
+		}
+		return run{}, fmt.Errorf("read the results: %w", err)
+	}
+	if r.doc.Schema > scenario.SchemaVersion {
+		return run{}, fmt.Errorf("%s has schema %d and this lockbench reads up to %d: build the report with the lockbench that made the run (%q) or a newer one", path, r.doc.Schema, scenario.SchemaVersion, r.doc.Lockbench)
+	}
+	var env scenario.Environment
+	switch err := readJSON(filepath.Join(dir, scenario.FileEnvironment), &env); {
+	case err == nil:
+		r.env = &env
+	case errors.Is(err, fs.ErrNotExist):
+		r.envNote = "The run's folder has no " + scenario.FileEnvironment + "."
+	default:
+		r.envNote = "The run's " + scenario.FileEnvironment + " cannot be read: " + err.Error()
+	}
+	return r, nil
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// has tells whether the run's folder holds a file; name is slash-separated.
+func (r run) has(name string) bool {
+	if r.dir == "" || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(name)))
+	return err == nil
+}

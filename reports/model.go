@@ -1,0 +1,122 @@
+package reports
+
+// content is everything that a report says, before any format: text, Markdown
+// and HTML are renderings of it.
+type content struct {
+	Title     string
+	Subtitle  string
+	Facts     []fact
+	Answers   []string // the questions people came with, answered
+	Sections  []section
+	Notes     []string // footnotes; a mark n points at Notes[n-1]
+	Surprises []surprise
+	Closing   string // one line: how much came out as expected
+	ClosingOK bool
+
+	Plots     []plotFile
+	PlotNotes []string // plots that could not be drawn, and why
+}
+
+type fact struct{ Name, Value string }
+
+type section struct {
+	Title  string
+	Lead   string // one sentence under the title
+	Tables []table
+}
+
+// table has one head column, whose cells name the rows, and further columns.
+type table struct {
+	Title string
+	Head  string // title of the head column
+	Cols  []column
+	Rows  []row
+	Below []string // sentences under the table
+	// Detail tables stand in the HTML and Markdown reports only: the summary
+	// on the terminal is to fit a screen or two.
+	Detail bool
+}
+
+type column struct {
+	Group string // neighbours with the same group stand under one heading
+	Name  string
+	Left  bool // text; numbers stand right
+}
+
+type row struct {
+	Head  string
+	Marks []int
+	// Span replaces the cells by one text across the table: a backend that
+	// is missing keeps its row.
+	Span  string
+	Class class
+	Cells []cell
+}
+
+type cell struct {
+	Text  string
+	Class class
+	Marks []int
+}
+
+// class says how a cell is to be read; colours follow it.
+type class string
+
+const (
+	plain class = ""
+	good  class = "good"
+	bad   class = "bad"
+	warn  class = "warn"
+	mute  class = "mute"
+)
+
+// surprise is an expectation that was not met, or not decided.
+type surprise struct {
+	Scenario string
+	Kind     string // "not as expected", "inconclusive", "failed", "missing", "interrupted"
+	Text     string
+}
+
+// builder collects the footnotes while the sections are built.
+type builder struct {
+	run   run
+	notes []string
+	marks map[string]int
+}
+
+// note returns the mark of a footnote; the same words get the same mark.
+func (b *builder) note(text string) int {
+	if n, ok := b.marks[text]; ok {
+		return n
+	}
+	b.notes = append(b.notes, text)
+	b.marks[text] = len(b.notes)
+	return len(b.notes)
+}
+
+// dash is the cell of what was not measured.
+func (b *builder) dash(reason string) cell {
+	return cell{Text: none, Class: mute, Marks: []int{b.note(reason)}}
+}
+
+// cell shows the median of a metric over runs, or a dash with the reason.
+func (b *builder) cell(runs []result, what string, m metric) cell {
+	if s := statOf(runs, m.get); s.n > 0 {
+		c := cell{Text: m.format(s.med)}
+		if want := len(done(runs)); s.n < want {
+			c.Marks = []int{b.note(what + ": the median of " + count(int64(s.n)) + " of " + count(int64(want)) + " repeats; the others did not measure it: " + why(unmeasured(runs, m), m.field))}
+		}
+		return c
+	}
+	return b.dash(what + " was not measured: " + why(done(runs), m.field))
+}
+
+func unmeasured(runs []result, m metric) []result {
+	var rest []result
+	for _, r := range done(runs) {
+		if _, ok := m.get(r); !ok {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,136 @@
+package reports
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// none stands where nothing was measured.
+const none = "–"
+
+// digits3 prints v with three significant digits: 1.24, 12.4, 124.
+func digits3(v float64) string {
+	switch a := math.Abs(v); {
+	case a == 0:
+		return "0"
+	case a < 0.001:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	case a < 0.9995:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	case a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+}
+
+// scaled picks the largest unit of which v, rounded to three digits, is at
+// least one, so that 999.9 µs reads 1.00ms and not 1000µs.
+func scaled(v float64, units []unit) string {
+	for i, u := range units {
+		if x := v / u.size; math.Abs(x) >= 0.9995 || i == len(units)-1 {
+			return digits3(x) + u.name
+		}
+	}
+	return digits3(v)
+}
+
+type unit struct {
+	size float64
+	name string
+}
+
+// nanos prints a length of time in nanoseconds as Go would, with three digits.
+func nanos(ns float64) string {
+	switch {
+	case math.IsNaN(ns) || math.IsInf(ns, 0):
+		return none
+	case ns == 0:
+		return "0s"
+	case math.Abs(ns) >= 99.95*1e9:
+		return time.Duration(ns).Round(time.Second).String()
+	case math.Abs(ns) < 999.5:
+		return strconv.FormatFloat(ns, 'f', 0, 64) + "ns"
+	}
+	return scaled(ns, []unit{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}})
+}
+
+// rate prints a number that was estimated: 412, 61.2k, 1.24M.
+func rate(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return none
+	}
+	return scaled(v, []unit{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}})
+}
+
+// number prints a plain number with three digits.
+func number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return none
+	}
+	return digits3(v)
+}
+
+// count prints a number that was counted, to the last digit.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	if len(s) <= 4 {
+		return sign + s
+	}
+	var parts []string
+	for len(s) > 3 {
+		parts = append([]string{s[len(s)-3:]}, parts...)
+		s = s[:len(s)-3]
+	}
+	return sign + strings.Join(append([]string{s}, parts...), ",")
+}
+
+func size(n int64) string {
+	return scaled(float64(n), []unit{{1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}, {1, " B"}})
+}
+
+// clean makes s one line without anything that moves a cursor or hides text:
+// what a server says of itself ends up on terminals.
+func clean(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return '�'
+		}
+		return r
+	}, s)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// list joins words as a sentence does: "a", "a and b", "a, b and c".
+func list(words []string) string {
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+func fixed2(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return none
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}

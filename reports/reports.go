@@ -1,0 +1,89 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// The files that Write makes in a run's folder.
+const (
+	FileHTML     = "report.html"
+	FileMarkdown = "report.md"
+	FileJUnit    = "junit.xml"
+	FileBench    = "bench.txt"
+	DirPlots     = "plots"
+)
+
+// TableOptions say how Table prints.
+type TableOptions struct {
+	// Color allows ANSI colours. Whether to is the caller's business: a
+	// terminal, no NO_COLOR.
+	Color bool
+	// Width is how many columns a line may take; 0 means 120. A table that
+	// does not fit is cut into several, each with the names in front.
+	Width int
+}
+
+// Table prints the summary of a run. It reads no files.
+func Table(w io.Writer, d scenario.Document, o TableOptions) error {
+	if _, err := io.WriteString(w, renderText(build(run{doc: d}), o)); err != nil {
+		return fmt.Errorf("print the summary: %w", err)
+	}
+	return nil
+}
+
+// Write builds every report of the run in dir from its result.json,
+// environment.json and latency.hlog files, and replaces those that are there.
+//
+// Only result.json is needed; what else is missing is named in the report. A
+// report that fails does not keep the others from being written; the error
+// names each one that failed.
+func Write(dir string) error {
+	r, err := load(dir)
+	if err != nil {
+		return err
+	}
+	c := build(r)
+	plots, notes, err := drawPlots(r)
+	c.Plots = plots
+	c.PlotNotes = notes
+	errs := []error{err}
+	put := func(name string, data []byte, err error) {
+		if err == nil {
+			err = replace(filepath.Join(dir, name), data)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("write %s: %w", name, err))
+		}
+	}
+	data, err := renderHTML(c, r)
+	put(FileHTML, data, err)
+	put(FileMarkdown, []byte(renderMarkdown(c)), nil)
+	data, err = junit(r.doc)
+	put(FileJUnit, data, err)
+	put(FileBench, bench(r.doc), nil)
+	return errors.Join(errs...)
+}
+
+// replace writes a file so that a reader sees the old or the new one, never a
+// half.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

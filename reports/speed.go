@@ -1,0 +1,272 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+)
+
+// uncontended: how fast a lock is when nobody else wants it. One row per
+// recipe, one column per number of clients.
+func (b *builder) uncontended(es []*experiment) section {
+	s := section{Title: "UNCONTENDED", Lead: "Each client takes and frees a key of its own as fast as it can: the price of the lock itself."}
+	for _, e := range es {
+		if !e.uncontended() {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe"}
+		if len(e.counts) > 4 {
+			// Too many for columns: a row for each.
+			t.Cols = []column{{Name: "clients"}, {Name: "pairs/s"}, {Group: "acquire", Name: "p50"}, {Group: "acquire", Name: "p99"}, {Group: "acquire", Name: "max"}}
+			b.rows(&t, e, func(rs []result) []cell {
+				return []cell{b.cell(rs, "throughput", mThroughput()), b.cell(rs, "acquire p50", mAcquire(p50)),
+					b.cell(rs, "acquire p99", mAcquire(p99)), b.cell(rs, "acquire max", mAcquire(top))}
+			})
+		} else {
+			b.pairs(&t, e)
+		}
+		t.Below = append(t.Below, b.caveat(e)...)
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// pairs fills a table with a column per number of clients.
+func (b *builder) pairs(t *table, e *experiment) {
+	for _, n := range e.counts {
+		t.Cols = append(t.Cols, column{Group: "pairs/s at clients", Name: fmt.Sprint(n)})
+	}
+	for _, n := range e.counts {
+		t.Cols = append(t.Cols, column{Group: "acquire p50 / p99 at clients", Name: fmt.Sprint(n)})
+	}
+	for _, name := range e.rows {
+		r := row{Head: name, Marks: b.warnings(e.of(name))}
+		if why := absent(e.of(name)); why != "" {
+			r.Span, r.Class = why, warn
+			t.Rows = append(t.Rows, r)
+			continue
+		}
+		for _, n := range e.counts {
+			r.Cells = append(r.Cells, b.at(e, name, n, "throughput", mThroughput()))
+		}
+		for _, n := range e.counts {
+			a := b.at(e, name, n, "acquire", mAcquire(p50))
+			if z := statOf(e.runs[point{name, n}], mAcquire(p99).get); z.n > 0 {
+				a.Text += " / " + nanos(z.med)
+			}
+			r.Cells = append(r.Cells, a)
+		}
+		t.Rows = append(t.Rows, r)
+	}
+}
+
+// at is a cell at one number of clients, which may be the one that is absent.
+func (b *builder) at(e *experiment, name string, clients int, what string, m metric) cell {
+	rs := e.runs[point{name, clients}]
+	if len(rs) == 0 {
+		return b.dash("not part of the suite")
+	}
+	if why := absent(rs); why != "" {
+		return b.dash(why)
+	}
+	return b.cell(rs, what, m)
+}
+
+// rows fills a table with a row per recipe, and per number of clients where
+// there are several (the first column is then that number). What is absent
+// keeps its row.
+func (b *builder) rows(t *table, e *experiment, cells func([]result) []cell) {
+	many := len(e.counts) > 1
+	for _, name := range e.rows {
+		if why := absent(e.of(name)); why != "" {
+			t.Rows = append(t.Rows, row{Head: name, Span: why, Class: warn})
+			continue
+		}
+		for _, n := range e.counts {
+			rs := e.runs[point{name, n}]
+			if len(rs) == 0 {
+				continue
+			}
+			r := row{Head: name, Marks: b.warnings(rs)}
+			if why := absent(rs); why != "" {
+				r.Span, r.Class = fmt.Sprintf("%d clients: %s", n, why), warn
+				t.Rows = append(t.Rows, r)
+				continue
+			}
+			if many {
+				r.Cells = append(r.Cells, cell{Text: fmt.Sprint(n)})
+			}
+			r.Cells = append(r.Cells, cells(rs)...)
+			t.Rows = append(t.Rows, r)
+		}
+	}
+}
+
+// clientsColumn is the column that rows adds where there are several numbers.
+func (e *experiment) clientsColumn() []column {
+	if len(e.counts) > 1 {
+		return []column{{Name: "clients"}}
+	}
+	return nil
+}
+
+// contended: how fast a lock goes round when many want it.
+func (b *builder) contended(es []*experiment) section {
+	s := section{Title: "CONTENDED", Lead: "Many clients want the same keys. A grant can follow a grant no sooner than hold + handoff; how often waiters ask decides the handoff of a polling lock."}
+	for _, e := range es {
+		if e.uncontended() || len(e.faults) > 0 {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
+		t.Cols = append(t.Cols, column{Group: "acquires/s", Name: "median"}, column{Group: "acquires/s", Name: "min..max"},
+			column{Group: "wait", Name: "p50"}, column{Group: "wait", Name: "p99"}, column{Group: "wait", Name: "max"},
+			column{Group: "handoff", Name: "p50"}, column{Group: "fairness", Name: "Jain"}, column{Name: "waits by", Left: true})
+		b.rows(&t, e, func(rs []result) []cell {
+			return []cell{
+				b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
+				b.cell(rs, "wait p50", mAcquire(p50)), b.cell(rs, "wait p99", mAcquire(p99)), b.cell(rs, "longest wait", mAcquire(top)),
+				b.cell(rs, "handoff", mHandoff()), b.cell(rs, "fairness", mFairness()), {Text: waits(rs)},
+			}
+		})
+		t.Below = append(t.Below, b.caveat(e)...)
+		t.Below = append(t.Below, keptOne(e)...)
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// cost: what an acquire costs both sides.
+func (b *builder) cost(es []*experiment) section {
+	s := section{Title: "COST", Lead: "What one acquire costs: requests from the servers' own counters, processor time of both sides (seconds per 1000 acquires = milliseconds each)."}
+	for _, e := range es {
+		if len(e.faults) > 0 {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn(), Detail: e.uncontended()}
+		t.Cols = append(t.Cols, column{Group: "requests", Name: "per acquire"}, column{Group: "CPU s per 1000 acquires", Name: "server"},
+			column{Group: "CPU s per 1000 acquires", Name: "clients"}, column{Group: "acquires", Name: "granted"}, column{Group: "acquires", Name: "failed"}, column{Group: "calls", Name: "unknown"})
+		b.rows(&t, e, func(rs []result) []cell {
+			var granted, failed, unknown int64
+			for _, r := range done(rs) {
+				granted += r.Acquired
+				failed += r.Failed
+				unknown += r.Unknown
+			}
+			u := cell{Text: count(unknown)}
+			if unknown > 0 {
+				u.Class = warn
+			}
+			return []cell{b.cell(rs, "requests per acquire", mRequests()), b.cell(rs, "server CPU", mServerCPU()),
+				b.cell(rs, "client CPU", mClientCPU()), {Text: count(granted)}, {Text: count(failed)}, u}
+		})
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// openLoop: the book of arrivals, and response times from the intended start.
+func (b *builder) openLoop(es []*experiment) section {
+	s := section{Title: "OPEN LOOP", Lead: "Arrivals by the clock, not by the last answer: response time counts from the intended start. Arrived = completed + dropped + in flight."}
+	for _, e := range es {
+		if !e.open() {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
+		t.Cols = append(t.Cols, column{Name: "arrived"}, column{Name: "completed"}, column{Name: "dropped"}, column{Name: "in flight"},
+			column{Group: "response", Name: "p50"}, column{Group: "response", Name: "p99"}, column{Group: "response", Name: "max"}, column{Group: "pacer late", Name: "p99"})
+		b.rows(&t, e, func(rs []result) []cell {
+			var a, c, d, f, late int64
+			n := 0
+			for _, r := range done(rs) {
+				if r.Arrivals != nil {
+					n++
+					a, c, d, f = a+r.Arrivals.Arrived, c+r.Arrivals.Completed, d+r.Arrivals.Dropped, f+r.Arrivals.InFlight
+					late = max(late, r.Arrivals.PacerLateNS)
+				}
+			}
+			cs := []cell{{Text: count(a)}, {Text: count(c)}, {Text: count(d)}, {Text: count(f)}}
+			tail := cell{Text: nanos(float64(late))}
+			if n == 0 {
+				x := b.dash("the book of arrivals is absent: " + why(done(rs), "arrivals"))
+				cs, tail = []cell{x, x, x, x}, x
+			} else if d > 0 {
+				cs[2].Class = warn
+				cs[2].Marks = []int{b.note("Arrivals were dropped: the offered rate is above what the lock can serve, so percentiles describe this window only, not a steady state.")}
+			}
+			cs = append(cs, b.cell(rs, "response p50", mResponse(p50)), b.cell(rs, "response p99", mResponse(p99)), b.cell(rs, "response max", mResponse(top)))
+			return append(cs, tail)
+		})
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// spread shows between which bounds the repeats lay.
+func (b *builder) spread(rs []result, m metric) cell {
+	switch s := statOf(rs, m.get); {
+	case s.n == 0:
+		return cell{Text: none, Class: mute}
+	case s.n == 1:
+		return cell{Text: "1 run", Class: mute}
+	default:
+		return cell{Text: m.format(s.min) + ".." + m.format(s.max)}
+	}
+}
+
+// waits is how a waiter learns that the lock is free.
+func waits(rs []result) string {
+	for _, r := range done(rs) {
+		if r.WaitPolicy != "" {
+			return strings.TrimSuffix(clean(r.WaitPolicy), " by the server")
+		}
+	}
+	return none
+}
+
+func (e *experiment) heading() string {
+	h := e.title() + ": " + e.conditions()
+	if n := e.repeats(); n > 1 {
+		h += fmt.Sprintf(" · median of %d repeats", n)
+	}
+	return h
+}
+
+// caveat says when a table is no comparison.
+func (b *builder) caveat(e *experiment) []string {
+	if e.repeats() == 1 {
+		return []string{"1 run is not a comparison: repeats show how much these numbers vary by themselves."}
+	}
+	return nil
+}
+
+// warnings marks what the runs warn of. Warnings that differ only in their
+// numbers are one footnote.
+func (b *builder) warnings(rs []result) []int {
+	var marks []int
+	seen := map[string]int{}
+	var order []string
+	first := map[string]string{}
+	for _, r := range rs {
+		for _, w := range r.Warnings {
+			w = clean(w)
+			k := strings.Map(func(c rune) rune {
+				if c >= '0' && c <= '9' || c == '.' {
+					return -1
+				}
+				return c
+			}, w)
+			if seen[k] == 0 {
+				order = append(order, k)
+				first[k] = w
+			}
+			seen[k]++
+		}
+	}
+	for _, k := range order {
+		text := "Warning: " + first[k]
+		if n := seen[k] - 1; n > 0 {
+			text += fmt.Sprintf(" (and %s like it)", plural(n, "warning", "warnings"))
+		}
+		marks = append(marks, b.note(text))
+	}
+	return marks
+}

@@ -1,0 +1,278 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	defaultWidth = 120
+	minWidth     = 60
+	gap          = "  "
+)
+
+// textPrinter writes a content for a shell.
+type textPrinter struct {
+	strings.Builder
+	color bool
+	width int
+}
+
+func renderText(c *content, o TableOptions) string {
+	p := &textPrinter{color: o.Color, width: o.Width}
+	if p.width == 0 {
+		p.width = defaultWidth
+	}
+	p.width = max(p.width, minWidth)
+	p.line(p.paint(c.Title, "1"))
+	p.wrap(c.Subtitle, "")
+	for _, f := range c.Facts {
+		p.wrap(f.Name+": "+f.Value, "  ")
+	}
+	for _, s := range c.Sections {
+		tables := slices.DeleteFunc(slices.Clone(s.Tables), func(t table) bool { return t.Detail })
+		if len(tables) == 0 {
+			continue
+		}
+		p.line("")
+		p.line(p.paint(s.Title, "1"))
+		for i, t := range tables {
+			if i > 0 {
+				p.line("")
+			}
+			p.table(t)
+		}
+	}
+	if len(c.Answers) > 0 {
+		p.line("")
+		p.line(p.paint("ANSWERS", "1"))
+		for _, a := range c.Answers {
+			p.wrap("- "+a, "  ")
+		}
+	}
+	if len(c.Notes) > 0 {
+		p.line("")
+		p.line(p.paint("NOTES", "1"))
+		for i, n := range c.Notes {
+			p.wrap(superscript(i+1)+" "+n, "  ")
+		}
+	}
+	p.line("")
+	for _, s := range c.Surprises {
+		p.wrap(p.paint(s.Kind, "31")+": "+s.Scenario+": "+s.Text, "  ")
+	}
+	p.line(p.paintClass(c.Closing, map[bool]class{true: good, false: bad}[c.ClosingOK]))
+	return p.String()
+}
+
+func (p *textPrinter) line(s string) {
+	p.WriteString(strings.TrimRight(s, " "))
+	p.WriteByte('\n')
+}
+
+// wrap breaks a sentence at spaces; lines after the first start with indent.
+func (p *textPrinter) wrap(s, indent string) {
+	width, at := p.width, 0
+	var b strings.Builder
+	for i, w := range strings.Split(s, " ") {
+		n := visible(w)
+		if i > 0 {
+			if at+1+n > width {
+				p.line(b.String())
+				b.Reset()
+				b.WriteString(indent)
+				at = visible(indent)
+			} else {
+				b.WriteByte(' ')
+				at++
+			}
+		}
+		b.WriteString(w)
+		at += n
+	}
+	p.line(b.String())
+}
+
+// table prints t, cut into as many blocks as the width asks for.
+func (p *textPrinter) table(t table) {
+	if t.Title != "" {
+		p.wrap(t.Title, "  ")
+	}
+	head := len([]rune(t.Head))
+	for _, r := range t.Rows {
+		head = max(head, visible(r.Head)+len([]rune(marks(r.Marks))))
+	}
+	widths := columnWidths(t)
+	for from := 0; ; {
+		to, at := from, head
+		for to < len(t.Cols) && (to == from || at+len(gap)+widths[to] <= p.width) {
+			at += len(gap) + widths[to]
+			to++
+		}
+		// The last column of the first block may be wide text, which wraps
+		// nowhere; that is better than to lose it.
+		p.block(t, head, widths, from, to, from == 0)
+		if to >= len(t.Cols) {
+			break
+		}
+		from = to
+	}
+	for _, s := range t.Below {
+		p.wrap("  "+s, "  ")
+	}
+}
+
+func (p *textPrinter) block(t table, head int, widths []int, from, to int, first bool) {
+	if groups := groupLine(t, head, widths, from, to); groups != "" {
+		p.line(p.paint(groups, "2"))
+	}
+	names := pad(t.Head, head, true)
+	for i := from; i < to; i++ {
+		names += gap + pad(t.Cols[i].Name, widths[i], t.Cols[i].Left)
+	}
+	p.line(p.paint(strings.TrimRight(names, " "), "2"))
+	for _, r := range t.Rows {
+		name := pad(r.Head+marks(r.Marks), head, true)
+		if r.Span != "" {
+			if first {
+				p.span(name+gap, r)
+			}
+			continue
+		}
+		line := name
+		for i := from; i < to; i++ {
+			var c cell
+			if i < len(r.Cells) {
+				c = r.Cells[i]
+			}
+			text := c.Text + marks(c.Marks)
+			line += gap + strings.Replace(pad(text, widths[i], t.Cols[i].Left), text, p.paintClass(text, c.Class), 1)
+		}
+		p.line(line)
+	}
+}
+
+// span prints a row whose text goes across the table.
+func (p *textPrinter) span(name string, r row) {
+	indent := strings.Repeat(" ", visible(name))
+	q := &textPrinter{width: p.width}
+	q.wrap(strings.Repeat("x", visible(name))+r.Span, indent)
+	lines := strings.Split(strings.TrimSuffix(q.String(), "\n"), "\n")
+	for i, l := range lines {
+		rs := []rune(l)
+		prefix := indent
+		if i == 0 {
+			prefix = name
+		}
+		p.line(prefix + p.paintClass(string(rs[min(len(rs), visible(name)):]), r.Class))
+	}
+}
+
+func columnWidths(t table) []int {
+	ws := make([]int, len(t.Cols))
+	for i, c := range t.Cols {
+		ws[i] = visible(c.Name)
+		for _, r := range t.Rows {
+			if r.Span == "" && i < len(r.Cells) {
+				ws[i] = max(ws[i], visible(r.Cells[i].Text+marks(r.Cells[i].Marks)))
+			}
+		}
+	}
+	// A group's heading needs room above its columns.
+	for i := 0; i < len(t.Cols); {
+		j, sum := i, -len(gap)
+		for j < len(t.Cols) && t.Cols[j].Group == t.Cols[i].Group && (j == i || t.Cols[i].Group != "") {
+			sum += ws[j] + len(gap)
+			j++
+		}
+		if need := visible(t.Cols[i].Group); need > sum {
+			ws[j-1] += need - sum
+		}
+		i = j
+	}
+	return ws
+}
+
+func groupLine(t table, head int, widths []int, from, to int) string {
+	line, any := strings.Repeat(" ", head), false
+	for i := from; i < to; {
+		g := t.Cols[i].Group
+		j, sum := i, -len(gap)
+		for j < to && t.Cols[j].Group == g && (j == i || g != "") {
+			sum += widths[j] + len(gap)
+			j++
+		}
+		any = any || g != ""
+		// A heading stands over its columns' side.
+		line += gap + pad(g, sum, j-i > 1 || t.Cols[i].Left)
+		i = j
+	}
+	if !any {
+		return ""
+	}
+	return strings.TrimRight(line, " ")
+}
+
+func pad(s string, width int, left bool) string {
+	n := width - visible(s)
+	if n <= 0 {
+		return s
+	}
+	if left {
+		return s + strings.Repeat(" ", n)
+	}
+	return strings.Repeat(" ", n) + s
+}
+
+// visible counts the columns that s takes, colours not counted.
+func visible(s string) int {
+	n := utf8.RuneCountInString(s)
+	for {
+		i := strings.Index(s, "\x1b[")
+		if i < 0 {
+			return n
+		}
+		j := strings.IndexByte(s[i:], 'm')
+		if j < 0 {
+			return n
+		}
+		n -= j + 1
+		s = s[i+j+1:]
+	}
+}
+
+func (p *textPrinter) paint(s, code string) string {
+	if !p.color || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p *textPrinter) paintClass(s string, c class) string {
+	switch c {
+	case good:
+		return p.paint(s, "32")
+	case bad:
+		return p.paint(s, "31")
+	case warn:
+		return p.paint(s, "33")
+	case mute:
+		return p.paint(s, "2")
+	}
+	return s
+}
+
+// marks writes footnote marks as superscripts.
+func marks(ns []int) string {
+	var parts []string
+	for _, n := range ns {
+		parts = append(parts, superscript(n))
+	}
+	return strings.Join(parts, "˒")
+}
+
+func superscript(n int) string {
+	return strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹").Replace(fmt.Sprint(n))
+}
