@@ -261,10 +261,11 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 //     add or a cas counts as "cmd_set";
 //   - etcd: messages received by method ("Txn", "LeaseKeepAlive", "Watch"): one
 //     per unary call, one per message on a stream;
-//   - mysql: "com_select", "com_update", ... of the server's status; ending a
-//     prepared statement counts as "com_stmt_close";
-//   - zookeeper: "packets_received" and "packets_sent", pings of the clients'
-//     sessions included.
+//   - mysql: "com_select", "com_update", ... of the server's status; a prepared
+//     statement counts by its verb and as "com_stmt_prepare", "com_stmt_execute"
+//     and "com_stmt_close" too;
+//   - zookeeper: "packets_received", the pings of the clients' sessions
+//     included (the driver sends one every third of a session's timeout).
 func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 	list := make([]NodeCounters, len(c.nodes))
 	errs := make([]error, len(c.nodes))

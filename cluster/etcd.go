@@ -171,28 +171,62 @@ func etcdElection(s string, byDefault time.Duration) time.Duration {
 // counters are messages rather than calls: a watch or a keep-alive is a message
 // on a stream that was opened long ago.
 func (etcd) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int64, error) {
-	data, err := get(ctx, "http://"+n.Address+"/metrics", "")
+	page, err := get(ctx, "http://"+n.Address+"/metrics", "")
 	if err != nil {
 		return nil, err
 	}
-	const metric = "grpc_server_msg_received_total{"
-	counters := map[string]int64{}
-	for line := range strings.Lines(string(data)) {
-		if !strings.HasPrefix(line, metric) {
+	counters, err := etcdMessages(string(page))
+	if err != nil {
+		return nil, fmt.Errorf("its metrics: %w", err)
+	}
+	return counters, nil
+}
+
+// etcdMessages reads the messages received, by method, from a page of metrics.
+func etcdMessages(page string) (map[string]int64, error) {
+	const received, handled, version = "grpc_server_msg_received_total{", "grpc_server_handled_total{", "etcd_server_version{"
+	messages, ended := map[string]int64{}, map[string]int64{}
+	endsCount := false
+	for line := range strings.Lines(page) {
+		into := messages
+		switch {
+		case strings.HasPrefix(line, version):
+			endsCount = etcdCountsEnds(between(line, `server_version="`, `"`))
+			continue
+		case strings.HasPrefix(line, received):
+		case strings.HasPrefix(line, handled) && !strings.Contains(line, `grpc_type="unary"`):
+			into = ended
+		default:
 			continue
 		}
+		// The health service of gRPC is nobody's request.
 		if !strings.Contains(line, `grpc_service="etcdserverpb.`) && !strings.Contains(line, `grpc_service="v3`) {
 			continue
 		}
 		_, value, _ := strings.Cut(line, "} ")
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil {
-			return nil, fmt.Errorf("its metrics: unexpected %q", line)
+			return nil, fmt.Errorf("unexpected %q", line)
 		}
-		counters[between(line, `grpc_method="`, `"`)] += int64(v)
+		into[between(line, `grpc_method="`, `"`)] += int64(v)
 	}
-	if len(counters) == 0 {
-		return nil, fmt.Errorf("its metrics hold no %s...}", metric)
+	if len(messages) == 0 {
+		return nil, fmt.Errorf("there is no %s...}", received)
 	}
-	return counters, nil
+	if endsCount {
+		for method, n := range ended {
+			messages[method] -= n
+		}
+	}
+	return messages, nil
+}
+
+// etcdCountsEnds: from 3.6 on the server counts the end of a stream as one more
+// message received.
+func etcdCountsEnds(version string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
+		return true
+	}
+	return major > 3 || major == 3 && minor >= 6
 }

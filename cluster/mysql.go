@@ -120,25 +120,18 @@ func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Nod
 
 // ready logs in and asks for the data folder.
 func (mysql) ready(ctx context.Context, _ *Cluster, n *Node) error {
-	db, err := mysqlOpen(n, "")
+	all, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'datadir'")
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	var dir string
-	if err := db.QueryRowContext(ctx, "SELECT @@datadir").Scan(&dir); err != nil {
-		return err
-	}
-	if filepath.Clean(dir) != filepath.Join(n.dir, "data") {
+	if filepath.Clean(all["datadir"]) != filepath.Join(n.dir, "data") {
 		return fmt.Errorf("%w: another server answers", errPortTaken)
 	}
 	return nil
 }
 
 func (mysql) formed(ctx context.Context, c *Cluster) error {
-	db, err := mysqlOpen(c.nodes[0], "")
+	db, err := mysqlOpen(c.nodes[0])
 	if err != nil {
 		return err
 	}
@@ -186,8 +179,8 @@ func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int6
 	counters := map[string]int64{}
 	for name, value := range all {
 		name = strings.ToLower(name)
-		if name == "com_show_status" {
-			continue // only we ask for it
+		if name == "com_show_status" || name == "com_show_variables" {
+			continue // only we ask for these
 		}
 		if v, err := strconv.ParseInt(value, 10, 64); err == nil {
 			counters[name] = v
@@ -198,7 +191,7 @@ func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int6
 
 // mysqlRows asks for rows of a name and a value.
 func mysqlRows(ctx context.Context, n *Node, query string) (map[string]string, error) {
-	db, err := mysqlOpen(n, "")
+	db, err := mysqlOpen(n)
 	if err != nil {
 		return nil, err
 	}
@@ -222,9 +215,9 @@ func mysqlRows(ctx context.Context, n *Node, query string) (map[string]string, e
 }
 
 // mysqlOpen opens connections for one question.
-func mysqlOpen(n *Node, database string) (*sql.DB, error) {
+func mysqlOpen(n *Node) (*sql.DB, error) {
 	cfg := mysqldriver.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", n.Address, database
+	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", n.Address
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = askLimit, askLimit, askLimit
 	// What goes wrong comes back as an error; a server that is starting
 	// refuses many times.

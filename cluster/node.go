@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,29 +104,39 @@ func (n *Node) died() error {
 }
 
 // lastLines are the last lines of the node's log, since its start, fit to be
-// put behind a message.
+// put behind a message; and the first two, for some servers name the fault
+// first and explain their usage at length.
 func (n *Node) lastLines() string {
-	lines := tail(n.log, n.logFrom, 12)
+	const most = 12
+	lines := logLines(n.log, n.logFrom)
 	if len(lines) == 0 {
 		return "; it has logged nothing (" + n.log + ")"
+	}
+	if len(lines) > most {
+		lines = slices.Concat(lines[:2], []string{"..."}, lines[len(lines)-most+2:])
 	}
 	return "; its last log lines (" + n.log + "):\n    " + strings.Join(lines, "\n    ")
 }
 
-// tail returns up to count last lines of what a file holds behind from.
-func tail(path string, from int64, count int) []string {
+// logLines returns the lines of what a file holds behind from: of a long file
+// those near both ends.
+func logLines(path string, from int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	const most = 16 << 10
-	if st, err := f.Stat(); err == nil {
-		from = max(from, st.Size()-most)
-	}
-	data, err := io.ReadAll(io.NewSectionReader(f, from, most))
+	const part = 16 << 10
+	data, err := io.ReadAll(io.NewSectionReader(f, from, part))
 	if err != nil {
 		return nil
+	}
+	if st, err := f.Stat(); err == nil && st.Size() > from+part {
+		end, err := io.ReadAll(io.NewSectionReader(f, max(from+part, st.Size()-part), part))
+		if err != nil {
+			return nil
+		}
+		data = append(data, end...)
 	}
 	var lines []string
 	for line := range strings.Lines(string(data)) {
@@ -137,5 +148,5 @@ func tail(path string, from int64, count int) []string {
 		}
 		lines = append(lines, line)
 	}
-	return lines[max(0, len(lines)-count):]
+	return lines
 }

@@ -174,20 +174,14 @@ func (zookeeper) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	own := n.probes.Load()
-	counters := map[string]int64{}
-	for _, name := range []string{"packets_received", "packets_sent"} {
-		v, err := strconv.ParseInt(stats["zk_"+name], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("its statistics: unexpected %s %q", name, stats["zk_"+name])
-		}
-		counters[name] = v
+	v, err := strconv.ParseInt(stats["zk_packets_received"], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("its statistics: unexpected zk_packets_received %q", stats["zk_packets_received"])
 	}
-	// The server counts each of our four letters as a packet, before it
-	// answers; of its answers, all but the one under way.
-	counters["packets_received"] -= own
-	counters["packets_sent"] -= own - 1
-	return counters, nil
+	// The server counts each of our four-letter words as one packet, before it
+	// answers. (Its answers count as several packets sent, so that number
+	// could not be cleared of ours.)
+	return map[string]int64{"packets_received": v - n.probes.Load()}, nil
 }
 
 // fourLetters asks by one of the server's four-letter words: lines of names
@@ -195,6 +189,7 @@ func (zookeeper) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]
 func fourLetters(ctx context.Context, n *Node, word string) (map[string]string, error) {
 	answer := map[string]string{}
 	err := ask(ctx, n.Address, word, func(r *bufio.Reader) error {
+		n.probes.Add(1) // it was sent, so it counts whatever comes back
 		data, err := io.ReadAll(r)
 		if len(data) == 0 && err == nil {
 			err = io.ErrUnexpectedEOF
@@ -202,7 +197,6 @@ func fourLetters(ctx context.Context, n *Node, word string) (map[string]string, 
 		if err != nil {
 			return err
 		}
-		n.probes.Add(1)
 		for line := range strings.Lines(string(data)) {
 			line = strings.TrimSpace(line)
 			if i := strings.IndexAny(line, "\t=:"); i > 0 {
