@@ -264,8 +264,8 @@ func call(s []byte, returned bool) Call {
 	return c
 }
 
-// zeros is what isZero compares with.
-var zeros [4096]byte
+// zeros is for comparing with and for writing; nobody writes to it.
+var zeros [maxWindow]byte
 
 // isZero reports whether p is all zero.
 func isZero(p []byte) bool {

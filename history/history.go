@@ -1,6 +1,9 @@
 package history
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrNoRecords: a file, or a folder of files, held not one readable record.
 var ErrNoRecords = errors.New("no readable record")
@@ -33,7 +36,22 @@ type Stream struct {
 // Damage is one place of a history that could not be believed.
 type Damage struct {
 	File   string
-	Offset int64 // in File
-	Client uint32
-	What   string // "invoke checksum of record 17 does not match"
+	Offset int64  // in File
+	Client uint32 // NoClient where it cannot be told
+	What   string // "the invoke checksum of record 17 does not match"
+}
+
+// NoClient is the client number of damage that cannot be laid to a client.
+const NoClient = Controller - 1
+
+// String tells the damage with its place, on one line.
+func (d Damage) String() string {
+	who := fmt.Sprintf("client %d", d.Client)
+	switch d.Client {
+	case NoClient:
+		who = "client not known"
+	case Controller:
+		who = "controller"
+	}
+	return fmt.Sprintf("%s, offset %d, %s: %s", d.File, d.Offset, who, d.What)
 }

@@ -1,6 +1,111 @@
 package history
 
-import "errors"
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
 
-// Merge joins client files.
-func Merge(dst string, src ...string) error { return errors.New("not yet") }
+// Merge writes one file, dst, that holds the streams of the client files src,
+// in their order. What the sources hold is copied as it is, damage included,
+// and never repaired; only the zeros after the last record of a stream that
+// was not sealed are left out, and counted. The sources stay.
+//
+// dst appears whole or not at all, and replaces a file of that name. The
+// writers of src must have ended. A full disk is errors.Is ENOSPC.
+func Merge(dst string, src ...string) error {
+	if len(src) == 0 {
+		return fmt.Errorf("history: merge into %s: no client files given", dst)
+	}
+	f, err := os.CreateTemp(filepath.Dir(dst), ".merge-*"+newSuffix)
+	if err != nil {
+		return fmt.Errorf("history: merge into %s: %w", dst, err)
+	}
+	w := bufio.NewWriterSize(f, 256<<10)
+	for i, path := range src {
+		if err = mergeOne(w, path, uint32(i), uint32(len(src))); err != nil {
+			err = fmt.Errorf("stream %s: %w", path, err)
+			break
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), dst)
+	}
+	if err != nil {
+		return fmt.Errorf("history: merge into %s: %w", dst, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func mergeOne(w io.Writer, path string, index, total uint32) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read: nothing to lose
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	fr := frame{index: index, total: total, original: st.Size()}
+	if fr.stored, err = usedBytes(f, st.Size()); err != nil {
+		return err
+	}
+	var p [frameSize]byte
+	n, err := f.ReadAt(p[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if _, merged := parseFrame(p[:n]); merged {
+		return errors.New("is a merged file already: give the client files themselves")
+	}
+	fr.put(p[:])
+	if _, err := w.Write(p[:]); err != nil {
+		return err
+	}
+	n64, err := io.Copy(w, io.NewSectionReader(f, 0, fr.stored))
+	if err == nil && n64 != fr.stored {
+		err = errors.New("changed while it was read: its writer must end first")
+	}
+	return err
+}
+
+// usedBytes returns where the last record of a stream ends: the last byte that
+// is not zero, rounded up to a whole slot.
+func usedBytes(f io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, len(zeros))
+	end := size
+	for end > 0 {
+		n := min(end, int64(len(buf)))
+		p := buf[:n]
+		if _, err := f.ReadAt(p, end-n); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if !isZero(p) {
+			for p[len(p)-1] == 0 {
+				p = p[:len(p)-1]
+			}
+			end += int64(len(p)) - n
+			break
+		}
+		end -= n
+	}
+	if end <= headerSize {
+		return min(size, headerSize), nil
+	}
+	slots := (end - headerSize + slotSize - 1) / slotSize
+	return min(size, headerSize+slots*slotSize), nil
+}

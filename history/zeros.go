@@ -8,9 +8,8 @@ import (
 // writeZeros is allocate for systems that cannot reserve space: it writes the
 // zeros itself.
 func writeZeros(f *os.File, from, size int64) error {
-	var page [64 << 10]byte
 	for at := from; at < size; {
-		n, err := f.WriteAt(page[:min(int64(len(page)), size-at)], at)
+		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at)
 		if err != nil {
 			return fmt.Errorf("write zeros: %w", err)
 		}
