@@ -47,7 +47,7 @@ func (cas) Info() impls.Info {
 
 		Topologies: []string{"single"},
 		RoundTrips: 3,
-		Requests:   []string{"add", "get", "cas"},
+		Requests:   []string{"cmd_get", "cmd_set"}, // add and cas count as set
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl + time.Second },
 	}
 }

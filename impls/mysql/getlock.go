@@ -45,7 +45,7 @@ func (getLock) Info() impls.Info {
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
-		Requests:   []string{"select"},
+		Requests:   []string{"com_select", "com_kill"},
 		// The server ends an idle connection as soon as it sees its end,
 		// which does not depend on the TTL. A second is ample.
 		Takeover: func(time.Duration) time.Duration { return time.Second },

@@ -70,7 +70,7 @@ func (leaseRow) Info() impls.Info {
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
-		Requests:   []string{"update"},
+		Requests:   []string{"com_update", "com_kill"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
 	}
 }

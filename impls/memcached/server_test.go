@@ -1,0 +1,20 @@
+package memcached_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/impls/memcached"
+)
+
+func TestOnServer(t *testing.T) {
+	c := clustertest.Start(t, "memcached", "single")
+	for _, r := range memcached.Recipes() {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			recipetest.Mutex(t, r, recipetest.Config(c.Addresses(), c.Account(), 10*time.Second))
+			recipetest.Leased(t, r, recipetest.Config(c.Addresses(), c.Account(), time.Second))
+		})
+	}
+}

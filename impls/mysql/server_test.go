@@ -1,0 +1,22 @@
+package mysql_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/impls/mysql"
+)
+
+func TestOnServer(t *testing.T) {
+	c := clustertest.Start(t, "mysql", "single")
+	for _, r := range mysql.Recipes() {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			recipetest.Mutex(t, r, recipetest.Config(c.Addresses(), c.Account(), 10*time.Second))
+			if r.Info().Bound.Leased() {
+				recipetest.Leased(t, r, recipetest.Config(c.Addresses(), c.Account(), 500*time.Millisecond))
+			}
+		})
+	}
+}
