@@ -211,7 +211,11 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 	}
 	if r.CheckTTL != nil && sc.TTL > 0 {
 		if err := r.CheckTTL(sc.TTL.D(), sc.Servers[r.Backend]); err != nil {
-			f.add("ttl", "", "%s cannot be had with %s: %s", sc.TTL, r.ID, err)
+			reason := err.Error()
+			if !strings.Contains(reason, r.ID) {
+				reason = fmt.Sprintf("%s cannot serve a lease of %s: %s", r.ID, sc.TTL, reason)
+			}
+			f.add("ttl", "", "%s", reason)
 		}
 	}
 	if sc.Workload.Kind == GuardedCounter && !r.Fencing && (sc.Workload.Guard == GuardFenced || sc.Workload.Guard == GuardBoth) {

@@ -148,6 +148,10 @@ func (e *expansion) add(path, group string, s Settings, c choice, clientsIndex i
 	e.scenarios = append(e.scenarios, sc)
 }
 
+// fresh reports whether the file is as its author wrote it. Later a program may
+// have taken recipes out, and what was said for those is then not wrong.
+func (e *expansion) fresh() bool { return e.catalogue == nil }
+
 // recipes finds the facts of a block's recipes.
 func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
 	if len(s.Recipes) == 0 {
@@ -215,7 +219,7 @@ func (e *expansion) expectFor(path string, b Block, s Settings) {
 				continue
 			}
 		}
-		if own && !slices.Contains(s.Recipes, id) && !e.file.over["recipes"] {
+		if own && e.fresh() && !slices.Contains(s.Recipes, id) {
 			e.problem(at, fmt.Sprintf("%q is not among the recipes of this block", id), "add it there, or leave the expectation out")
 		}
 		for _, x := range checkExpect(at, expect) {
@@ -228,7 +232,7 @@ func (e *expansion) expectFor(path string, b Block, s Settings) {
 func (e *expansion) servers(path string, b Block, recipes []RecipeFacts) {
 	for backend := range b.Servers {
 		uses := func(r RecipeFacts) bool { return r.Backend == backend }
-		if !slices.ContainsFunc(recipes, uses) && !e.file.over["recipes"] && !e.file.over["servers"] {
+		if e.fresh() && !slices.ContainsFunc(recipes, uses) {
 			e.problem(path+".servers."+backend, fmt.Sprintf("no recipe of this block runs on %q", backend), "add one, or leave the settings out")
 		}
 	}

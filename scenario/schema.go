@@ -35,6 +35,10 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (s Safety) MarshalJSON() ([]byte, error) {
 	type plain Safety
 	s.Causes = notNil(s.Causes)
+	// A scenario that never ran was asked nothing: that is unknown, too.
+	for _, answer := range []*string{&s.Verdict, &s.Promise, &s.Liveness} {
+		*answer = firstText(*answer, Undecided)
+	}
 	if s.Why == nil {
 		s.Why = map[string]string{}
 	}
