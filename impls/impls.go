@@ -109,6 +109,8 @@ type Info struct {
 	Promise  string // one line: what it promises, and on which conditions
 	Document string // where the recipe comes from
 	Bound    Bound
+	// Broken marks a control that is wrong on purpose, and must be caught.
+	Broken bool
 
 	// Fencing tells whether holds carry a fencing token that is sound on the
 	// topologies named.

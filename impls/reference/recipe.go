@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func (r recipe) Info() impls.Info {
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
 	}
 	if r.op == opAcquireBroken {
-		info.ID = "reference/broken"
+		info.ID, info.Broken = "reference/broken", true
 		info.Summary = "reference/mutex, but about 1 % of the attempts that find the lock held are granted it all the same"
 		info.Promise = "the same as reference/mutex, and breaks it on purpose"
 		info.Document = "lockbench's own control: it must always be caught"
@@ -154,6 +155,8 @@ func (h *hold) Release(ctx context.Context) error {
 	if h.released {
 		return impls.ErrLost
 	}
-	h.released = true
-	return h.client.give(ctx, opRelease, h.key, h.attempt)
+	err := h.client.give(ctx, opRelease, h.key, h.attempt)
+	// Nothing was sent: the hold may be released yet.
+	h.released = !errors.Is(err, impls.ErrFailed)
+	return err
 }

@@ -1,0 +1,182 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// child is a real process that does nothing.
+type child struct{ p *os.Process }
+
+func (c child) PID() int                   { return c.p.Pid }
+func (c child) Signal(sig os.Signal) error { return c.p.Signal(sig) }
+
+func startChild(t *testing.T) child {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return child{cmd.Process}
+}
+
+// fakeClients says what a test wants of who holds what; the processes behind
+// it are real.
+type fakeClients struct {
+	proc    Process
+	holders func() []Holding
+	holds   func(Holding) bool
+}
+
+func (f fakeClients) Holders() []Holding              { return f.holders() }
+func (f fakeClients) Holds(h Holding) bool            { return f.holds(h) }
+func (f fakeClients) Process(uint32) (Process, error) { return f.proc, nil }
+
+func runSchedule(t *testing.T, ctx context.Context, f scenario.Fault, window time.Duration, c Clients) []scenario.FaultEvent {
+	t.Helper()
+	clock := history.NewClock()
+	path := filepath.Join(t.TempDir(), scenario.FileFaults)
+	log, err := CreateLog(path, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.Now()
+	s := Schedule{Faults: []scenario.Fault{f}, Seed: 7, Start: now, End: now + int64(window), Clock: clock, Clients: c, Log: log}
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var events []scenario.FaultEvent
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var e scenario.FaultEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+func names(events []scenario.FaultEvent) (s []string) {
+	for _, e := range events {
+		s = append(s, e.Event)
+	}
+	return s
+}
+
+func equal(a []string, b ...string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestHolderPauseStopsAndContinues(t *testing.T) {
+	c := startChild(t)
+	var seenStopped atomic.Bool
+	clients := fakeClients{
+		proc:    c,
+		holders: func() []Holding { return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}}} },
+		holds: func(Holding) bool {
+			still, err := allStopped(c.PID())
+			seenStopped.Store(err == nil && still)
+			return true
+		},
+	}
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(20 * time.Millisecond)}, time.Minute, clients)
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") {
+		t.Fatalf("events %v", got)
+	}
+	if !seenStopped.Load() {
+		t.Error("the second look at the holder came before its process stood still")
+	}
+	if still, err := allStopped(c.PID()); err != nil || still {
+		t.Errorf("after the heal the process is still stopped (%v)", err)
+	}
+	if d := events[2].AtNS - events[1].AtNS; d < int64(20*time.Millisecond) {
+		t.Errorf("paused for %v, want at least 20ms", time.Duration(d))
+	}
+	if events[1].Client == nil || *events[1].Client != 3 || events[1].PID != c.PID() {
+		t.Errorf("injected event does not name its target: %+v", events[1])
+	}
+}
+
+// The holder let go between the look and the stop: it must go on, and the
+// fault must try again.
+func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
+	c := startChild(t)
+	looks := 0
+	clients := fakeClients{
+		proc:    c,
+		holders: func() []Holding { return []Holding{{Client: 1}} },
+		holds:   func(Holding) bool { looks++; return looks == 3 },
+	}
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Millisecond)}, time.Minute, clients)
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") || looks != 3 {
+		t.Fatalf("events %v after %d looks, want an injection at the third", got, looks)
+	}
+}
+
+// Nobody ever holds: the fault is missed, never survived.
+func TestHolderPauseMissesWithoutHolder(t *testing.T) {
+	clients := fakeClients{proc: startChild(t), holders: func() []Holding { return nil }, holds: func(Holding) bool { return false }}
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(20 * time.Millisecond)}, 30*time.Millisecond, clients)
+	if got := names(events); !equal(got, "armed", "missed") || events[1].Reason == "" {
+		t.Fatalf("events %+v, want armed and missed with a reason", events)
+	}
+}
+
+// The run ends in the middle of the pause: the process goes on at once.
+func TestHolderPauseHealsWhenTheRunEnds(t *testing.T) {
+	c := startChild(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	clients := fakeClients{
+		proc:    c,
+		holders: func() []Holding { return []Holding{{Client: 1}} },
+		holds:   func(Holding) bool { cancel(); return true },
+	}
+	events := runSchedule(t, ctx, scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Hour)}, 2*time.Hour, clients)
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") {
+		t.Fatalf("events %v", got)
+	}
+	if still, err := allStopped(c.PID()); err != nil || still {
+		t.Errorf("the process is still stopped (%v)", err)
+	}
+}
+
+func TestEveryFaultOfTheSpecificationIsKnown(t *testing.T) {
+	for _, f := range scenario.Faults() {
+		if err := Available(f.Name); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+	if Available("gremlins") == nil {
+		t.Error("an unknown fault is available")
+	}
+}

@@ -1,0 +1,92 @@
+package lockbench
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lockbench/lockbench"
+
+// layers lists the packages from the top down, as ARCHITECTURE.md draws them.
+// A package may import only what stands below its own line.
+var layers = []string{
+	"cmd/lockbench",
+	"perf",
+	"suites",
+	"run",
+	"conformance",
+	"reports",
+	"measure",
+	"checker",
+	"chaos",
+	"workloads",
+	"cluster/clustertest",
+	"cluster",
+	"supervise",
+	"impls/all",
+	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/reference",
+	"impls",
+	"faultnet",
+	"scenario",
+	"history",
+}
+
+// forbidden says what some packages may not import although it stands below
+// them: whoever judges must not know the servers.
+var forbidden = map[string][]string{
+	"checker": {"cluster", "impls", "chaos", "workloads", "faultnet", "scenario"},
+	"history": {"*"},
+	"impls":   {"cluster", "scenario", "faultnet"},
+	"reports": {"cluster", "chaos", "workloads", "run"},
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank := map[string]int{}
+	for i, p := range layers {
+		rank[p] = i
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	seen := 0
+	for dec.More() {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		from, ok := strings.CutPrefix(p.ImportPath, module+"/")
+		if !ok {
+			continue // the root, which holds only this test
+		}
+		seen++
+		own, ok := rank[from]
+		if !ok {
+			t.Errorf("package %s has no place in the layers: give it one here and in ARCHITECTURE.md", from)
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, ok := strings.CutPrefix(imported, module+"/")
+			if !ok {
+				continue
+			}
+			if rank[to] <= own {
+				t.Errorf("%s imports %s, which stands above or beside it", from, to)
+			}
+			for _, f := range forbidden[from] {
+				if f == "*" || to == f || strings.HasPrefix(to, f+"/") {
+					t.Errorf("%s imports %s, which it must not know", from, to)
+				}
+			}
+		}
+	}
+	if seen < len(layers)/2 {
+		t.Fatalf("go list named only %d packages of ours: the check checks nothing", seen)
+	}
+}
