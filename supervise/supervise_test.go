@@ -1,0 +1,427 @@
+package supervise_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// The test binary is also the children that the tests start.
+func TestMain(m *testing.M) {
+	switch os.Getenv("SUPERVISE_TEST_ROLE") {
+	case "":
+		os.Exit(m.Run())
+	case "controller":
+		controller()
+	case "deaf": // takes no notice of SIGTERM
+		deaf()
+	}
+}
+
+// controller begins a run with two children, tells of them on stdout and waits
+// to be killed.
+func controller() {
+	run, err := supervise.Begin(os.Getenv("SUPERVISE_TEST_BASE"))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	var pids []int
+	for range 2 {
+		p, err := run.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		pids = append(pids, p.PID())
+	}
+	// Threads come and go in a Go process; a child must not end with the
+	// thread that happened to start it.
+	for range 50 {
+		done := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends here
+			close(done)
+		}()
+		<-done
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(struct {
+		Dir  string
+		PIDs []int
+	}{run.Dir(), pids})
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	// Standard input is at its end: the test is gone.
+	_ = run.End(context.Background())
+}
+
+func sleepPath() string {
+	path, err := exec.LookPath("sleep")
+	if err != nil {
+		panic(err)
+	}
+	path, _ = filepath.Abs(path)
+	return path
+}
+
+func self(t *testing.T, role string, env ...string) supervise.Command {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return supervise.Command{
+		Name: role, Path: path,
+		Env: append(os.Environ(), append(env, "SUPERVISE_TEST_ROLE="+role)...),
+	}
+}
+
+func begin(t *testing.T) *supervise.Run {
+	t.Helper()
+	run, err := supervise.Begin(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run.End(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return run
+}
+
+// gone waits until the pid is no live process.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if !alive(pid) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("pid %d lives on", pid)
+		}
+	}
+}
+
+func alive(pid int) bool {
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	state := strings.TrimSpace(string(out))
+	return state != "" && state[0] != 'Z'
+}
+
+func TestEndStopsEverything(t *testing.T) {
+	run := begin(t)
+	var pids []int
+	for range 3 {
+		p, err := run.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, p.PID())
+	}
+	if err := run.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+	if _, err := os.Stat(run.Dir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+	if err := run.End(t.Context()); err != nil {
+		t.Errorf("the second End: %v", err)
+	}
+	if _, err := run.Start(supervise.Command{Name: "late", Path: sleepPath(), Args: []string{"1"}}); !errors.Is(err, supervise.ErrEnded) {
+		t.Errorf("a start after the end: %v, want ErrEnded", err)
+	}
+}
+
+func TestStopKillsTheDeafAndTheStopped(t *testing.T) {
+	run := begin(t)
+	c := self(t, "deaf")
+	c.StdoutPipe = true
+	p, err := run.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "deaf\n" {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	if err := p.Stop(t.Context(), 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("it ended by %v, want SIGKILL", err)
+	}
+
+	stopped, err := run.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	waitState(t, stopped, 'T')
+	if err := stopped.Stop(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := stopped.Err(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("it ended by %v, want SIGTERM", err)
+	}
+	if err := stopped.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal after the end: %v, want ErrProcessDone", err)
+	}
+}
+
+func waitState(t *testing.T, p *supervise.Process, want byte) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		st, err := p.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("state %c, want %c", st, want)
+		}
+	}
+}
+
+func TestPipesExitAndCPU(t *testing.T) {
+	run := begin(t)
+	// Everything written is read, although the process has long ended; some
+	// CPU time is used first.
+	p, err := run.Start(supervise.Command{
+		Name: "shell", Path: "/bin/sh", StdinPipe: true, StdoutPipe: true,
+		Args: []string{"-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; read line; echo got $line; exit 3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Err() != nil {
+		t.Errorf("an error while it runs: %v", p.Err())
+	}
+	if _, err := io.WriteString(p.Stdin, "this\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.Stdin.Close()
+	<-p.Done()
+	out, err := io.ReadAll(p.Stdout)
+	p.Stdout.Close()
+	if err != nil || string(out) != "got this\n" {
+		t.Errorf("it wrote %q, %v", out, err)
+	}
+	if p.Err() == nil || !strings.Contains(p.Err().Error(), "exit status 3") {
+		t.Errorf("it ended by %v, want exit status 3", p.Err())
+	}
+	if d, err := p.CPU(); err != nil || d <= 0 {
+		t.Errorf("CPU %v, %v", d, err)
+	}
+	if st, err := p.State(); err != nil || st != 'Z' {
+		t.Errorf("state %c, %v", st, err)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	run := begin(t)
+	for _, path := range []string{"sleep", "/nonexistent/program", "/dev/null"} {
+		if _, err := run.Start(supervise.Command{Name: "x", Path: path}); err == nil {
+			t.Errorf("%s was started", path)
+		}
+	}
+}
+
+// What a child leaves in its process group ends with it.
+func TestGrandchildren(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a group can be named safely on Linux only")
+	}
+	run := begin(t)
+	p, err := run.Start(supervise.Command{
+		Name: "shell", Path: "/bin/sh", StdoutPipe: true,
+		Args: []string{"-c", "sleep 1000 >/dev/null & echo $!; read forever"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	var pid int
+	if _, err := fmt.Fscan(p.Stdout, &pid); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done() // its standard input is empty
+	gone(t, pid)
+}
+
+func TestSweepAfterKill(t *testing.T) {
+	base := t.TempDir()
+	cmd, told := startController(t, base)
+	live, err := supervise.Begin(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.End(context.Background())
+	sleeper, err := live.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Both are alive: nothing to sweep.
+	if swept, err := supervise.Sweep(base); err != nil || len(swept) != 0 {
+		t.Fatalf("swept %v, %v with all runs alive", swept, err)
+	}
+	for _, pid := range told.PIDs {
+		if !alive(pid) {
+			t.Fatalf("pid %d ended although its run lives", pid)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if runtime.GOOS == "linux" {
+		// By the kernel, without a sweep.
+		for _, pid := range told.PIDs {
+			gone(t, pid)
+		}
+	}
+	swept, err := supervise.Sweep(base)
+	if err != nil || len(swept) != 1 || swept[0].Dir != told.Dir {
+		t.Fatalf("swept %v, %v; want %s", swept, err, told.Dir)
+	}
+	if _, err := os.Stat(told.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead run's folder is still there: %v", err)
+	}
+	for _, pid := range told.PIDs {
+		gone(t, pid)
+	}
+	if _, err := os.Stat(live.Dir()); err != nil {
+		t.Errorf("the live run's folder: %v", err)
+	}
+	if !alive(sleeper.PID()) {
+		t.Error("the live run's process was killed")
+	}
+}
+
+type told struct {
+	Dir  string
+	PIDs []int
+}
+
+func startController(t *testing.T, base string) (*exec.Cmd, told) {
+	t.Helper()
+	c := self(t, "controller", "SUPERVISE_TEST_BASE="+base)
+	cmd := exec.Command(c.Path)
+	cmd.Env = c.Env
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	var got told
+	if err := json.NewDecoder(out).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, got
+}
+
+// A process that lost its parent-death signal is found by the journal; one
+// with the pid, but another start time, is a stranger and is spared.
+func TestSweepGoesByStartTime(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(start string) string
+		killed bool
+	}{
+		{"same", func(s string) string { return s }, true},
+		{"another", func(s string) string { return s + "1" }, false},
+		{"none", func(string) string { return "" }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base := t.TempDir()
+			// Ours by another run, so it outlives the dead one's end.
+			owner := begin(t)
+			p, err := owner.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd, dead := startController(t, base)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			line, err := json.Marshal(map[string]any{"pid": p.PID(), "start_time": tt.change(p.StartTime()), "name": "sleeper"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			journal, err := filepath.Glob(filepath.Join(dead.Dir, "*.jsonl"))
+			if err != nil || len(journal) != 1 {
+				t.Fatalf("journal %v, %v", journal, err)
+			}
+			f, err := os.OpenFile(journal[0], os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A line cut short by the kill does no harm.
+			if _, err := fmt.Fprintf(f, "%s\n{\"pid\":1,\"start_time\":\"x\"}\n{\"pid\":2", line); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			swept, err := supervise.Sweep(base)
+			if err != nil || len(swept) != 1 {
+				t.Fatalf("swept %v, %v", swept, err)
+			}
+			if tt.killed {
+				<-p.Done()
+				if len(swept[0].Killed) == 0 {
+					t.Error("the report does not name it")
+				}
+			} else {
+				select {
+				case <-p.Done():
+					t.Error("a stranger was killed")
+				default:
+				}
+			}
+		})
+	}
+}
+
+func TestFolderOfAnotherIsRefused(t *testing.T) {
+	base := t.TempDir()
+	// A link in a shared folder would lead us to somebody else's files.
+	if err := os.Symlink(t.TempDir(), filepath.Join(base, fmt.Sprintf("lockbench-%d", os.Getuid()))); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := supervise.Begin(base); err == nil {
+		t.Error("a link was followed")
+		_ = run.End(context.Background())
+	}
+}
+
+func deaf() {
+	signal.Ignore(syscall.SIGTERM)
+	fmt.Println("deaf")
+	time.Sleep(time.Hour)
+}
