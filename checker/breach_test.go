@@ -1,0 +1,209 @@
+package checker
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// The rules against a search of all orders, on simulated histories and on
+// altered ones.
+func TestBreachAgainstSearch(t *testing.T) {
+	for _, m := range []struct {
+		name   string
+		leased bool
+		ttl    int64
+	}{{"mutex", false, 0}, {"lease", true, -1}} {
+		t.Run(m.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(2, 3))
+			var good, bad, compared int
+			for i := 0; compared < 30000; i++ {
+				const ticks = 14
+				ttl := m.ttl
+				if m.leased && i%3 > 0 {
+					ttl = ticks // a lease that never ends in time is easier to break
+				}
+				b := simulate(rng, 2+rng.IntN(3), ticks, ttl, false)
+				h := &b.h
+				for range i % 3 * (1 + i%2*3) {
+					mutate(rng, h, ticks)
+				}
+				if len(h.Calls) > 16 || !inOrder(h) {
+					continue
+				}
+				compared++
+				want := fits(h, m.leased)
+				r := Check(h, Options{Leased: m.leased, Takeover: time.Hour})
+				if r.Malformed > 0 {
+					t.Fatalf("history %d: %d malformed attempts\n%v", i, r.Malformed, show(h))
+				}
+				if got := r.BreachTotal() == 0; got != want {
+					t.Fatalf("history %d: search says fits=%v, rules say breaches %v\n%v", i, want, r.Breaches, show(h))
+				}
+				if i%3 == 0 && !want {
+					t.Fatalf("history %d: simulated, yet the search refuses it\n%v", i, show(h))
+				}
+				if want {
+					good++
+				} else {
+					bad++
+				}
+			}
+			t.Logf("%d fit, %d do not", good, bad)
+			if good < 5000 || bad < 1000 {
+				t.Fatalf("%d good and %d bad histories: the mix proves little", good, bad)
+			}
+		})
+	}
+}
+
+// With failed tries the rules decide less; they must still accuse nobody, and
+// say kept only where the search agrees.
+func TestBusyAgainstSearch(t *testing.T) {
+	for _, leased := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(5, 7))
+		ttl := int64(0)
+		if leased {
+			ttl = -1
+		}
+		kept := 0
+		for i := 0; i < 15000; i++ {
+			const ticks = 12
+			b := simulate(rng, 2+rng.IntN(2), ticks, ttl, true)
+			h := &b.h
+			for range i % 3 {
+				mutate(rng, h, ticks)
+			}
+			if len(h.Calls) > 16 || !inOrder(h) {
+				continue
+			}
+			r := Check(h, Options{Leased: leased})
+			fit := fits(h, leased)
+			if fit && r.Promise.Value == Broken || !fit && r.Promise.Value == Kept {
+				t.Fatalf("leased=%v history %d: fits=%v, promise %v\n%v", leased, i, fit, r.Promise, show(h))
+			}
+			if r.Promise.Value == Kept {
+				kept++
+			}
+		}
+		if kept < 1000 {
+			t.Errorf("leased=%v: only %d histories were found kept", leased, kept)
+		}
+	}
+}
+
+// A lock that keeps its TTL exactly is never accused of an early expiry; one
+// that halves it is caught, and its histories fit the untimed lease.
+func TestTimedLease(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	scale := func(h *history.History) *history.History {
+		for i := range h.Calls {
+			h.Calls[i].Invoke *= ms
+			h.Calls[i].Return *= ms
+		}
+		for i := range h.Streams {
+			h.Streams[i].SealedAt *= ms
+		}
+		return h
+	}
+	rng := rand.New(rand.NewPCG(11, 13))
+	caught := 0
+	for i := range 20000 {
+		ttl := int64(2 + rng.IntN(10))
+		h := scale(&simulate(rng, 2+rng.IntN(3), 30, ttl, false).h)
+		if r := Check(h, Options{Leased: true, TTL: time.Duration(ttl * ms)}); r.BreachTotal() > 0 {
+			t.Fatalf("history %d with TTL %d: %v\n%v", i, ttl, r.Breaches, show(h))
+		}
+		if r := Check(h, Options{Leased: true, TTL: time.Duration(4 * ttl * ms)}); r.Breaches[EarlyExpiry]+r.Breaches[LostLock] > 0 {
+			caught++
+			if r.Breaches[DoubleHold]+r.Breaches[ZombieSuccess] > 0 {
+				t.Fatalf("history %d: a lawful lease is accused beyond its TTL: %v", i, r.Breaches)
+			}
+		}
+	}
+	if caught < 2000 {
+		t.Errorf("a quarter of the promised TTL was noticed in %d of 20000 histories only", caught)
+	}
+}
+
+// Named cases of the theory, and each class with its good twin.
+func TestBreachCases(t *testing.T) {
+	const (
+		acq, rel, cln, ext = history.KindAcquire, history.KindRelease, history.KindCleanup, history.KindExtend
+		held, ok, lost     = history.Held, history.Released, history.Lost
+		unk, yes           = history.Unknown, history.Extended
+	)
+	type call struct {
+		n    int // attempt, and client
+		k    history.Kind
+		o    history.Outcome
+		c, r int64
+	}
+	lease := Options{Leased: true}
+	timed := Options{Leased: true, TTL: 1000}
+	for _, tc := range []struct {
+		name  string
+		opt   Options
+		calls []call
+		want  map[Class]int64
+	}{
+		{"a slow grant says nothing of its end", lease, []call{{1, acq, held, 0, 10}, {0, acq, held, 1, 2}, {0, rel, ok, 20, 21}}, nil},
+		{"the same as a mutex", Options{}, []call{{1, acq, held, 0, 10}, {0, acq, held, 1, 2}, {0, rel, ok, 20, 21}}, map[Class]int64{DoubleHold: 1}},
+		{"a lease outlived by its holder", lease, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {1, rel, ok, 8, 9}, {0, rel, lost, 10, 11}}, nil},
+		{"a lease granted twice", lease, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {0, rel, ok, 8, 9}, {1, rel, ok, 10, 11}}, map[Class]int64{DoubleHold: 1}},
+		{"released after another's whole hold", lease, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {1, rel, ok, 8, 9}, {0, rel, ok, 10, 11}}, map[Class]int64{ZombieSuccess: 1}},
+		{"within the TTL it is a double hold", timed, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {1, rel, ok, 8, 9}, {0, rel, ok, 10, 11}}, map[Class]int64{DoubleHold: 1}},
+		{"a zero-length hold inside another", Options{}, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {1, rel, ok, 6, 7}, {0, rel, ok, 10, 11}}, map[Class]int64{DoubleHold: 1}},
+		{"a zero-length hold at another's edge", Options{}, []call{{0, acq, held, 0, 1}, {0, rel, ok, 6, 8}, {1, acq, held, 5, 6}, {1, rel, ok, 6, 7}}, nil},
+		{"within the TTL", timed, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 900}}, map[Class]int64{EarlyExpiry: 1}},
+		{"after the TTL", timed, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 1000}}, nil},
+		{"after a release was sent", timed, []call{{0, acq, held, 0, 1}, {0, rel, unk, 2, 3}, {1, acq, held, 5, 900}}, nil},
+		{"renewed, then within the TTL", timed, []call{{0, acq, held, 0, 1}, {0, ext, yes, 600, 601}, {1, acq, held, 5, 1500}}, map[Class]int64{EarlyExpiry: 1}},
+		{"lost within the TTL", timed, []call{{0, acq, held, 0, 1}, {0, ext, lost, 600, 601}}, map[Class]int64{LostLock: 1}},
+		{"lost after the TTL", timed, []call{{0, acq, held, 0, 1}, {0, rel, lost, 1600, 1601}}, nil},
+		{"a mutex that forgot", Options{}, []call{{0, acq, held, 0, 1}, {0, rel, lost, 5, 6}}, map[Class]int64{LostLock: 1}},
+		{"a mutex that told first", Options{}, []call{{0, acq, held, 0, 1}, {0, history.KindLost, lost, 4, 4}, {0, rel, lost, 5, 6}}, nil},
+		{"a mutex freed by the unknown release", Options{}, []call{{0, acq, held, 0, 1}, {0, rel, unk, 2, 3}, {0, cln, lost, 5, 6}}, nil},
+		{"an unknown acquire that a renewal confirms", lease, []call{{0, acq, unk, 0, 5}, {0, ext, yes, 8, 9}, {1, acq, held, 5, 6}, {1, rel, ok, 7, 8}}, nil},
+		{"the same, inside another's hold", lease, []call{{0, acq, unk, 0, 5}, {0, ext, yes, 8, 9}, {1, acq, held, 5, 6}, {1, rel, ok, 12, 13}}, map[Class]int64{ZombieSuccess: 1}},
+		{"the same twice, around another", lease, []call{{0, acq, unk, 0, 5}, {0, ext, yes, 6, 7}, {0, ext, yes, 20, 21}, {1, acq, held, 8, 9}, {1, rel, ok, 12, 13}}, map[Class]int64{ZombieSuccess: 1}},
+		{"a clean-up proves no hold", lease, []call{{0, acq, unk, 0, 5}, {0, cln, ok, 12, 13}, {1, acq, held, 6, 7}, {1, rel, ok, 20, 21}}, nil},
+		{"released twice", lease, []call{{0, acq, held, 0, 1}, {0, rel, ok, 2, 3}, {0, rel, ok, 4, 5}}, map[Class]int64{ZombieSuccess: 1}},
+		{"renewed after its loss", lease, []call{{0, acq, held, 0, 1}, {0, ext, lost, 2, 3}, {0, ext, yes, 4, 5}}, map[Class]int64{ZombieSuccess: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBuilder()
+			for _, c := range tc.calls {
+				b.add(uint32(c.n), c.n, c.k, c.o, c.c, c.r)
+			}
+			r := Check(b.seal(5000), tc.opt)
+			var sum int64
+			for class, n := range tc.want {
+				sum += n
+				if r.Breaches[class] != n {
+					t.Errorf("%d %s, want %d", r.Breaches[class], class, n)
+				}
+				if !hasWitness(r, class) {
+					t.Errorf("no witness of %s", class)
+				}
+			}
+			if r.BreachTotal() != sum || r.Malformed != 0 {
+				t.Errorf("breaches %v, malformed %d", r.Breaches, r.Malformed)
+			}
+			if (r.Promise.Value == Broken) != (sum > 0) {
+				t.Errorf("promise %v", r.Promise)
+			}
+		})
+	}
+}
+
+func hasWitness(r Report, c Class) bool {
+	for _, w := range r.Witnesses {
+		if w.Class == c {
+			return true
+		}
+	}
+	return false
+}

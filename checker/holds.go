@@ -1,0 +1,70 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// Hold is one acquisition as its client saw it.
+type Hold struct {
+	Key     uint32
+	Client  uint32
+	Attempt history.Attempt
+	// Start is when the acquire returned; End when the client sent its release
+	// or observed its loss, or the last that is known of it.
+	Start, End int64
+	Ended      Ending
+	Grant      int // index of the grant in the history's calls
+	EndedBy    int // index of the call that ended it, -1 where Ended is StreamEnd
+}
+
+// Ending says how a hold ended.
+type Ending uint8
+
+// The endings.
+const (
+	ReleaseSent  Ending = iota // a release or clean-up was sent
+	LossObserved               // the client learned that it had lost the lock
+	StreamEnd                  // the client's record ends, or is broken, while it held
+)
+
+// Holds lists all holds of h by (key, start, client). Attempts whose records
+// contradict one another are left out.
+func Holds(h *history.History) []Hold {
+	r := newRecord(h)
+	var holds []Hold
+	for i := range r.attempts {
+		if a := &r.attempts[i]; a.held(r.calls) {
+			holds = append(holds, r.hold(a))
+		}
+	}
+	slices.SortFunc(holds, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Client, b.Client), compareIDs(a.Attempt, b.Attempt))
+	})
+	return holds
+}
+
+// hold is a's hold by the client's view. a must be held.
+func (r *record) hold(a *attempt) Hold {
+	grant := &r.calls[a.acquire]
+	h := Hold{Key: a.key, Client: a.client, Attempt: a.id, Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
+	// The client's process may have died; it held at its last record, and
+	// nothing is known of the time after.
+	h.End = max(grant.Return, r.clients[a.client].last)
+	if r.damaged {
+		// A release may be among the records that could not be read.
+		h.End = max(grant.Return, r.runOf(a).end)
+	}
+	if i := a.firstRelease; i != none && r.unbroken(a, i) {
+		h.End, h.Ended, h.EndedBy = r.calls[i].Invoke, ReleaseSent, int(i)
+	}
+	if i := a.lost; i != none && r.unbroken(a, i) {
+		if at := lossSeen(&r.calls[i]); h.Ended == StreamEnd || at < h.End {
+			h.End, h.Ended, h.EndedBy = at, LossObserved, int(i)
+		}
+	}
+	h.End = max(h.End, h.Start)
+	return h
+}

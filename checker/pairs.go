@@ -1,0 +1,203 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+)
+
+// span is a stretch of time that one attempt covers. Two spans clash if each
+// starts before the other ends, strictly. A span may end before it starts (a
+// grant of which only "somewhere in between" is known): the inequality then
+// still says what it should, that the other must not cover the whole between.
+type span struct {
+	s, e   int64
+	u      int64  // uncertainty of its process's clock
+	worker uint32 // its process: stamps of one process compare exactly
+	at     int32  // index of the attempt
+}
+
+// shift says how to read stamps of different processes.
+type shift int64
+
+const (
+	possible shift = -1 // widened by their uncertainty
+	observed shift = 0
+	certain  shift = 1 // narrowed by it
+)
+
+func (x span) start(m shift) int64 { return x.s + int64(m)*x.u }
+func (x span) end(m shift) int64   { return x.e - int64(m)*x.u }
+
+// clash reports whether x and y overlap, read with m.
+func clash(x, y span, m shift) bool {
+	if x.worker == y.worker {
+		m = observed
+	}
+	return x.start(m) < y.end(m) && y.start(m) < x.end(m)
+}
+
+// countClashes counts the clashing pairs among spans, exactly, in O(n log n).
+func countClashes(spans []span, m shift) int64 {
+	if len(spans) < 2 {
+		return 0
+	}
+	uncertain := false
+	for _, x := range spans {
+		uncertain = uncertain || x.u != 0
+	}
+	if m == observed || !uncertain {
+		return countPlain(spans, observed)
+	}
+	// Stamps of one process are not shifted against each other: take its pairs
+	// out of the shifted count and put them back as they were observed.
+	n := countPlain(spans, m)
+	byWorker := slices.Clone(spans)
+	slices.SortFunc(byWorker, func(a, b span) int { return cmp.Compare(a.worker, b.worker) })
+	for i := 0; i < len(byWorker); {
+		j := i + 1
+		for j < len(byWorker) && byWorker[j].worker == byWorker[i].worker {
+			j++
+		}
+		if j-i > 1 {
+			n += countPlain(byWorker[i:j], observed) - countPlain(byWorker[i:j], m)
+		}
+		i = j
+	}
+	return n
+}
+
+// countPlain counts clashing pairs with every stamp shifted. It counts the
+// pairs that do not clash: those where one ends no later than the other
+// starts. For two proper spans only one of both can do so; where a span has no
+// length, or less, both may, and the pair must not be counted twice.
+func countPlain(spans []span, m shift) int64 {
+	n := int64(len(spans))
+	starts := make([]int64, len(spans))
+	ends := make([]int64, len(spans))
+	var empty int64 // spans that end no later than they start
+	for i, x := range spans {
+		starts[i], ends[i] = x.start(m), x.end(m)
+		if ends[i] <= starts[i] {
+			empty++
+		}
+	}
+	var twice int64
+	if empty > 0 {
+		twice = (countBothWays(starts, ends) - empty) / 2
+	}
+	slices.Sort(starts)
+	slices.Sort(ends)
+	var apart int64
+	done := 0
+	for _, s := range starts {
+		for done < len(ends) && ends[done] <= s {
+			done++
+		}
+		apart += int64(done)
+	}
+	return n*(n-1)/2 - (apart - empty - twice)
+}
+
+// countBothWays counts the ordered pairs (g, h), g = h included, with
+// h.end <= g.start and g.end <= h.start.
+func countBothWays(starts, ends []int64) int64 {
+	ranks := slices.Clone(starts)
+	slices.Sort(ranks)
+	byEnd := make([]int32, len(ends))
+	byStart := make([]int32, len(starts))
+	for i := range ends {
+		byEnd[i], byStart[i] = int32(i), int32(i)
+	}
+	slices.SortFunc(byEnd, func(a, b int32) int { return cmp.Compare(ends[a], ends[b]) })
+	slices.SortFunc(byStart, func(a, b int32) int { return cmp.Compare(starts[a], starts[b]) })
+	tree := make(fenwick, len(ranks)+1)
+	var total, inserted int64
+	next := 0
+	for _, g := range byStart {
+		for next < len(byEnd) && ends[byEnd[next]] <= starts[g] {
+			rank, _ := slices.BinarySearch(ranks, starts[byEnd[next]])
+			tree.add(rank)
+			inserted++
+			next++
+		}
+		below, _ := slices.BinarySearch(ranks, ends[g]) // starts below g's end
+		total += inserted - tree.below(below)
+	}
+	return total
+}
+
+// fenwick counts ranks.
+type fenwick []int64
+
+func (f fenwick) add(rank int) {
+	for i := rank + 1; i < len(f); i += i & -i {
+		f[i]++
+	}
+}
+
+// below counts the ranks added that are less than rank.
+func (f fenwick) below(rank int) int64 {
+	var n int64
+	for i := rank; i > 0; i -= i & -i {
+		n += f[i]
+	}
+	return n
+}
+
+// sortSpans puts spans by start, shortest first, so that a span without length
+// comes before those that only begin where it stands.
+func sortSpans(spans []span, m shift) {
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.start(m), b.start(m)), cmp.Compare(a.end(m), b.end(m)), cmp.Compare(a.at, b.at))
+	})
+}
+
+// groups calls f for each group of at least two spans that clashes connect.
+// For proper spans the groups are exactly the connected ones; among spans that
+// end before they start a group may join several. spans is sorted on return,
+// and f's argument is a part of it.
+func groups(spans []span, m shift, f func(group []span)) {
+	sortSpans(spans, m)
+	first := 0
+	var reach int64
+	for i, x := range spans {
+		if i > first && reach <= x.start(m) {
+			if i-first > 1 {
+				f(spans[first:i])
+			}
+			first = i
+		}
+		if i == first {
+			reach = x.end(m)
+		}
+		reach = max(reach, x.end(m))
+	}
+	if len(spans)-first > 1 {
+		f(spans[first:])
+	}
+}
+
+// findClashes returns the first certain clashes of a group, up to limit, the
+// earlier span first.
+func findClashes(group []span, limit int) [][2]span {
+	var found [][2]span
+	sortSpans(group, observed)
+	var open []span
+	for _, x := range group {
+		kept := open[:0]
+		for _, y := range open {
+			if y.e <= x.s {
+				continue
+			}
+			kept = append(kept, y)
+			if clash(y, x, certain) {
+				found = append(found, [2]span{y, x})
+				if len(found) >= limit {
+					return found
+				}
+			}
+		}
+		open = append(kept, x)
+	}
+	return found
+}

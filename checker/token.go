@@ -1,0 +1,162 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// tokens judges the fencing tokens of one key: a grant that returned before
+// another was asked for has the smaller token, and no two grants have the
+// same. A grant counts once, however many it contradicts.
+//
+// Stamps are taken apart by their clocks' uncertainty, also within a process;
+// what that hides is shorter than any request.
+func (j *judgement) tokens(key uint32, first, last int32) {
+	if !j.opt.Fencing {
+		return
+	}
+	type grant struct {
+		call     int32
+		from, to int64
+		token    uint64
+		wrong    bool
+	}
+	var grants []grant
+	for i := first; i < last; i++ {
+		a := &j.attempts[i]
+		if !a.held(j.calls) {
+			continue
+		}
+		c := &j.calls[a.acquire]
+		if c.Fence == 0 {
+			j.breach(MissingToken, key, *c)
+			continue
+		}
+		u := j.uncertainty(a.client)
+		grants = append(grants, grant{call: a.acquire, from: c.Invoke - u, to: c.Return + u, token: c.Fence})
+	}
+	report := func(earlier, later int32) {
+		j.rep.TokenRegressions++
+		j.breach(TokenRegression, key, j.calls[earlier], j.calls[later])
+	}
+
+	// In the order of asking, against the highest token of those that had
+	// returned by then.
+	slices.SortFunc(grants, func(a, b grant) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.token, b.token), cmp.Compare(j.calls[a.call].Client, j.calls[b.call].Client))
+	})
+	byReturn := make([]int32, len(grants))
+	for i := range byReturn {
+		byReturn[i] = int32(i)
+	}
+	slices.SortFunc(byReturn, func(a, b int32) int { return cmp.Compare(grants[a].to, grants[b].to) })
+	next, highest := 0, none
+	for i := range grants {
+		g := &grants[i]
+		for next < len(byReturn) && grants[byReturn[next]].to < g.from {
+			if k := byReturn[next]; highest == none || grants[k].token > grants[highest].token {
+				highest = k
+			}
+			next++
+		}
+		if highest != none && grants[highest].token >= g.token {
+			g.wrong = true
+			report(grants[highest].call, g.call)
+		}
+	}
+	// Equal tokens, the first of each apart.
+	slices.SortStableFunc(grants, func(a, b grant) int { return cmp.Compare(a.token, b.token) })
+	for i := 1; i < len(grants); i++ {
+		if grants[i].token == grants[i-1].token && !grants[i].wrong {
+			report(grants[i-1].call, grants[i].call)
+		}
+	}
+}
+
+// contended counts the grants of one key during which another client's acquire
+// or hold of it was open, be it for a moment.
+func (j *judgement) contended(first, last int32) {
+	type use struct {
+		from, to int64
+		client   uint32
+	}
+	var uses []use
+	for i := first; i < last; i++ {
+		a := &j.attempts[i]
+		if a.malformed {
+			continue
+		}
+		c := &j.calls[a.acquire]
+		x := use{from: c.Invoke, to: j.ended(c), client: a.client}
+		if a.held(j.calls) {
+			x.to = j.hold(a).End
+		}
+		uses = append(uses, x) // by from, as attempts are
+	}
+	// The two latest ends of different clients, among the uses so far.
+	type top struct{ one, two use }
+	tops := make([]top, len(uses)+1)
+	// next[i] is the first use after i of another client than use i's.
+	next := make([]int32, len(uses)+1)
+	for i, x := range uses {
+		t := tops[i]
+		switch {
+		case i == 0:
+			t = top{one: x, two: use{to: -forever, client: x.client}}
+		case x.client == t.one.client:
+			t.one.to = max(t.one.to, x.to)
+		case x.to > t.one.to:
+			t.one, t.two = x, t.one
+		case x.to > t.two.to:
+			t.two = x
+		}
+		tops[i+1] = t
+	}
+	for i := len(uses) - 1; i >= 0; i-- {
+		next[i] = int32(i + 1)
+		if i+1 < len(uses) && uses[i+1].client == uses[i].client {
+			next[i] = next[i+1]
+		}
+	}
+	at := 0
+	for i := first; i < last; i++ {
+		a := &j.attempts[i]
+		if a.malformed {
+			continue
+		}
+		me := at
+		at++
+		if !a.held(j.calls) {
+			continue
+		}
+		c := &j.calls[a.acquire]
+		j.rep.Grants++
+		t := tops[me]
+		open := me > 0 && (t.one.client != a.client && t.one.to >= c.Invoke || t.one.client == a.client && t.two.client != a.client && t.two.to >= c.Invoke)
+		// Uses that begin while this acquire is open.
+		if n := next[me]; !open && int(n) < len(uses) && uses[n].from <= c.Return {
+			open = true
+		}
+		if open {
+			j.rep.ContendedGrants++
+		}
+	}
+}
+
+// findTokenAbove finds an accepted call on the register, before w's return,
+// with a greater token.
+func findTokenAbove(calls []history.Call, accepted []int32, w *history.Call) (history.Call, bool) {
+	var best *history.Call
+	for _, i := range accepted {
+		c := &calls[i]
+		if c.Fence > w.Fence && c.Invoke < w.Return && (best == nil || c.Invoke < best.Invoke) {
+			best = c
+		}
+	}
+	if best == nil {
+		return history.Call{}, false
+	}
+	return *best, true
+}
