@@ -80,8 +80,23 @@ func (s search) unusable(err error) error {
 
 // missing is the error for a server that is not there.
 func (s search) missing(what, command string) error {
-	return fmt.Errorf("%s is %w: %s; get it by `%s`, or name one by --server %s=PATH", s.backend, ErrMissing, what, command, s.backend)
+	return &MissingError{Backend: s.backend, What: what, Command: command}
 }
+
+// MissingError is the ErrMissing of a backend.
+type MissingError struct {
+	Backend string
+	What    string // was not found
+	Command string // that brings it
+}
+
+// Error says what is missing, and what to do next.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is %v: %s; get it by `%s`, or name one by --server %s=PATH", e.Backend, ErrMissing, e.What, e.Command, e.Backend)
+}
+
+// Is makes it an ErrMissing.
+func (e *MissingError) Is(target error) bool { return target == ErrMissing }
 
 // packages is the command that brings a backend's server.
 func packages(backend string) string {

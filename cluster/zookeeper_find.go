@@ -123,8 +123,26 @@ func readable(path string) bool {
 	return true
 }
 
-// jarVersion is what a jar's manifest says; "" if it says nothing.
+// jarVersion is what a jar's manifest or its name says, or another name for it
+// in its folder (Debian's zookeeper.jar has one); "" if none does.
 func jarVersion(path string) string {
+	if v := manifestVersion(path); v != "" {
+		return v
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "zookeeper-[0-9]*.jar"))
+	for _, name := range names {
+		if same, err := filepath.EvalSymlinks(name); err == nil && same == target {
+			return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), "zookeeper-"), ".jar")
+		}
+	}
+	return ""
+}
+
+func manifestVersion(path string) string {
 	jar, err := zip.OpenReader(path)
 	if err != nil {
 		return ""

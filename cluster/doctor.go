@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Report is what Diagnose found out.
+type Report struct {
+	Backends []Finding // in the order of Backends
+	Machine  []Finding
+}
+
+// Finding is one fact about this machine.
+type Finding struct {
+	Subject string // redis, "user namespaces"
+	Works   bool
+	Found   string // what is there: a version, a path, a number
+	Why     string // it does not work
+	Mend    string // what to do about it: a command where there is one
+}
+
+// Diagnose looks for every backend's server (overrides name some, as the flag
+// --server does) and tries what else experiments may need. It changes nothing;
+// what can only be known by trying is tried in a namespace that ends with the
+// probe.
+func Diagnose(ctx context.Context, overrides map[string]string) Report {
+	probes := []func(context.Context) Finding{
+		probeProcessor, probeMemory, probeRoot, probeInstall, probeClock, probeDisk, probeOrphans,
+		probeUserNamespaces, probeNetNamespaces, probeNetem, probeDocker,
+	}
+	r := Report{Backends: make([]Finding, len(Backends())), Machine: make([]Finding, len(probes))}
+	var wg sync.WaitGroup
+	for i, backend := range Backends() {
+		wg.Go(func() { r.Backends[i] = diagnoseBackend(backend, overrides[backend]) })
+	}
+	for i, probe := range probes {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			r.Machine[i] = probe(ctx)
+		})
+	}
+	wg.Wait()
+	return r
+}
+
+func diagnoseBackend(backend, override string) Finding {
+	f := Finding{Subject: backend}
+	b, err := Find(backend, override)
+	if err != nil {
+		f.Why = err.Error()
+		f.Mend = "name another server by --server " + backend + "=PATH, or none"
+		if m, ok := errors.AsType[*MissingError](err); ok {
+			f.Why, f.Mend = m.What, m.Command
+		}
+		return f
+	}
+	f.Works, f.Found = true, strings.TrimSpace(b.Product+" "+b.Version)+" at "+b.Path
+	if cp := b.Extra["classpath"]; cp != "" {
+		jar, _, _ := strings.Cut(cp, string(filepath.ListSeparator))
+		f.Found = strings.TrimSpace(b.Product+" "+b.Version) + " at " + jar + ", java " + b.Extra["java"] + " at " + b.Path
+	}
+	return f
+}
+
+func probeProcessor(context.Context) Finding {
+	f := Finding{Subject: "processors", Works: true, Found: fmt.Sprint(runtime.NumCPU())}
+	if runtime.NumCPU() < 2 {
+		f.Works, f.Why = false, "clients and servers share one processor: figures say little about either"
+		f.Mend = "use a machine with two or more"
+	}
+	return f
+}
+
+func probeRoot(context.Context) Finding {
+	f := Finding{Subject: "root", Works: os.Geteuid() == 0}
+	if f.Works {
+		f.Found = "yes"
+		return f
+	}
+	f.Why = "we run as an ordinary user: enough for all servers and process faults, not for installing them or for faults of the host's network"
+	f.Mend = "run as root if you need those"
+	return f
+}
+
+func probeInstall(context.Context) Finding {
+	f := Finding{Subject: "installing servers", Mend: "install what is missing by hand: see each backend's command"}
+	if runtime.GOOS == "darwin" {
+		f.Why = "`make servers` knows apt-get only; etcd it builds all the same"
+		return f
+	}
+	apt, err := exec.LookPath("apt-get")
+	switch {
+	case err != nil:
+		f.Why = "there is no apt-get; etcd can be built all the same"
+	case os.Geteuid() != 0:
+		f.Why, f.Mend = "apt-get wants root; etcd can be built all the same", "sudo make servers"
+	default:
+		f.Works, f.Found, f.Mend = true, apt, ""
+	}
+	return f
+}
+
+// probeDisk tells what a flush to disk costs where the servers' data will lie:
+// on a memory disk nothing, which flatters every server that flushes.
+func probeDisk(context.Context) Finding {
+	dir := os.TempDir()
+	f := Finding{Subject: "temporary files", Found: dir}
+	cost, err := fsyncCost(dir)
+	if err != nil {
+		f.Why, f.Mend = err.Error(), "name a folder that can be written by the variable TMPDIR"
+		return f
+	}
+	f.Found = fmt.Sprintf("%s, a flush to disk takes %v", dir, cost.Round(10*time.Microsecond))
+	if kind := memoryDisk(dir); kind != "" {
+		f.Why = "the folder is on a memory disk (" + kind + "), where a flush costs nothing: servers that flush look faster than they are"
+		f.Mend = "name a folder on a real disk by the variable TMPDIR"
+		return f
+	}
+	f.Works = true
+	return f
+}
+
+// fsyncCost is the median of a few small appends, each flushed.
+func fsyncCost(dir string) (time.Duration, error) {
+	file, err := os.CreateTemp(dir, "lockbench-fsync-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	var costs []time.Duration
+	for range 9 {
+		began := time.Now()
+		if _, err := file.Write(make([]byte, 512)); err != nil {
+			return 0, err
+		}
+		if err := file.Sync(); err != nil {
+			return 0, err
+		}
+		costs = append(costs, time.Since(began))
+	}
+	slices.Sort(costs)
+	return costs[len(costs)/2], nil
+}
+
+func probeDocker(ctx context.Context) Finding {
+	f := Finding{Subject: "docker", Mend: "install Docker and start it; nothing needs it yet"}
+	socket := "/var/run/docker.sock"
+	if host := os.Getenv("DOCKER_HOST"); host != "" {
+		path, isUnix := strings.CutPrefix(host, "unix://")
+		if !isUnix {
+			f.Why = "DOCKER_HOST=" + host + " is no unix socket"
+			return f
+		}
+		socket = path
+	}
+	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/_ping", nil)
+	if err != nil {
+		f.Why = err.Error()
+		return f
+	}
+	res, err := (&http.Client{Transport: tr}).Do(req)
+	if err != nil {
+		f.Why = fmt.Sprintf("no engine answers at %s", socket)
+		if errors.Is(err, os.ErrPermission) {
+			f.Why, f.Mend = socket+" may not be opened by this user", "join the group docker"
+		}
+		return f
+	}
+	res.Body.Close()
+	f.Works, f.Mend = true, ""
+	f.Found = "engine with API " + res.Header.Get("Api-Version") + " at " + socket
+	return f
+}
