@@ -94,9 +94,9 @@ func cancelledWaiter(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	h, err := a.Acquire(t.Context(), key, NewAttempt())
 	WantOutcome(t, "acquire", err, nil)
 
-	for _, end := range []string{"deadline", "cancel"} {
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-		if end == "cancel" {
+		if end == context.Canceled {
 			ctx, cancel = context.WithCancel(t.Context())
 			time.AfterFunc(60*time.Millisecond, cancel)
 		}
@@ -105,12 +105,12 @@ func cancelledWaiter(t *testing.T, r impls.Recipe, cfg impls.Config) {
 		cancel()
 		if errors.Is(err, impls.ErrUnknown) {
 			// The end met a request under way.
-			WantOutcome(t, "clean up after "+end, b.Cleanup(t.Context(), key, at), impls.ErrLost)
-		} else {
-			WantOutcome(t, "acquire until "+end, err, impls.ErrFailed)
+			WantOutcome(t, "clean up", CleanUp(t, b, key, at), impls.ErrLost)
+			continue
 		}
-		if !errors.Is(err, ctx.Err()) {
-			t.Errorf("%v does not say %v", err, ctx.Err())
+		WantOutcome(t, "acquire until "+end.Error(), err, impls.ErrFailed)
+		if !errors.Is(err, end) {
+			t.Errorf("%v does not say %v", err, end)
 		}
 	}
 	WantOutcome(t, "release", h.Release(t.Context()), nil)
@@ -148,15 +148,15 @@ func dialRefused(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	key := NewKey()
 	Prepare(t, r, cfg, key)
 	var f Faults
-	cfg.Dial, cfg.Timeout = f.Dial, 100*time.Millisecond
+	cfg.Dial = f.Dial
 	c := Open(t, r, cfg)
 
 	// Lose the connection that there is, then refuse another.
-	f.Swallow(true)
+	f.LoseReplies(true)
 	at := NewAttempt()
 	_, err := c.TryAcquire(t.Context(), key, at)
 	WantOutcome(t, "try with its reply lost", err, impls.ErrUnknown)
-	f.Swallow(false)
+	f.LoseReplies(false)
 	f.Refuse(true)
 	for range 5 {
 		_, err = c.TryAcquire(t.Context(), NewKey(), NewAttempt())
@@ -167,7 +167,7 @@ func dialRefused(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	}
 	f.Refuse(false)
 	// Where the lock is the connection's it may have ended with that.
-	if err := c.Cleanup(t.Context(), key, at); err != nil && (r.Info().Bound.Leased() || !errors.Is(err, impls.ErrLost)) {
+	if err := CleanUp(t, c, key, at); err != nil && r.Info().Bound.Leased() {
 		t.Fatalf("clean up, the server being back: %v", err)
 	}
 }
@@ -178,24 +178,22 @@ func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	Prepare(t, r, cfg, key)
 	b := Open(t, r, cfg)
 	var f Faults
-	cfg.Dial, cfg.Timeout = f.Dial, 100*time.Millisecond
+	cfg.Dial = f.Dial
 	a := Open(t, r, cfg)
 
-	f.Swallow(true)
+	f.LoseReplies(true)
 	at := NewAttempt()
 	_, err := a.Acquire(t.Context(), key, at)
 	WantOutcome(t, "acquire with its reply lost", err, impls.ErrUnknown)
-	if f.Lost.Load() == 0 {
+	if f.Replies() == 0 {
 		t.Fatal("no reply was lost")
 	}
 	if err := a.Cleanup(t.Context(), key, at); err == nil || errors.Is(err, impls.ErrLost) {
 		t.Fatalf("clean up without replies: %v, want no definite answer", err)
 	}
-	f.Swallow(false)
+	f.LoseReplies(false)
 	// The attempt without replies may have freed it, unseen.
-	if err := a.Cleanup(t.Context(), key, at); err != nil && !errors.Is(err, impls.ErrLost) {
-		t.Fatalf("clean up: %v", err)
-	}
+	CleanUp(t, a, key, at)
 	h, err := b.TryAcquire(t.Context(), key, NewAttempt())
 	WantOutcome(t, "try after the clean-up", err, nil)
 	WantOutcome(t, "clean up again", a.Cleanup(t.Context(), key, at), impls.ErrLost)
@@ -207,20 +205,18 @@ func releaseReplyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	Prepare(t, r, cfg, key)
 	b := Open(t, r, cfg)
 	var f Faults
-	cfg.Dial, cfg.Timeout = f.Dial, 100*time.Millisecond
+	cfg.Dial = f.Dial
 	a := Open(t, r, cfg)
 
 	at := NewAttempt()
 	h, err := a.Acquire(t.Context(), key, at)
 	WantOutcome(t, "acquire", err, nil)
-	f.Swallow(true)
+	f.LoseReplies(true)
 	if err := h.Release(t.Context()); err == nil || errors.Is(err, impls.ErrLost) {
 		t.Fatalf("release with its reply lost: %v, want no definite success", err)
 	}
-	f.Swallow(false)
-	if err := a.Cleanup(t.Context(), key, at); err != nil && !errors.Is(err, impls.ErrLost) {
-		t.Fatalf("clean up: %v", err)
-	}
+	f.LoseReplies(false)
+	CleanUp(t, a, key, at)
 	next, err := b.TryAcquire(t.Context(), key, NewAttempt())
 	WantOutcome(t, "try after the clean-up", err, nil)
 	WantOutcome(t, "release again", h.Release(t.Context()), impls.ErrLost)

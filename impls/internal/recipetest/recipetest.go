@@ -18,14 +18,14 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Config is a client's configuration for addresses, without faults.
+// Config is a client's configuration for addresses, without faults. It has no
+// wait policy, since those are not for two clients; Open gives each its own.
 func Config(addresses []string, account impls.Account, ttl time.Duration) impls.Config {
 	return impls.Config{
 		Addresses: addresses,
 		Account:   account,
 		Dial:      new(net.Dialer).DialContext,
 		Clock:     impls.SystemClock(),
-		Wait:      impls.NewUniform(5*time.Millisecond, 15*time.Millisecond, 1),
 		TTL:       ttl,
 		Timeout:   5 * time.Second,
 	}
@@ -52,6 +52,9 @@ func Prepare(t testing.TB, r impls.Recipe, cfg impls.Config, keys ...string) {
 // Open opens a client that is closed at the end of the test.
 func Open(t testing.TB, r impls.Recipe, cfg impls.Config) impls.Client {
 	t.Helper()
+	if cfg.Wait == nil {
+		cfg.Wait = impls.NewUniform(5*time.Millisecond, 15*time.Millisecond, 1)
+	}
 	c, err := r.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -68,19 +71,25 @@ func Open(t testing.TB, r impls.Recipe, cfg impls.Config) impls.Client {
 // for concurrent use.
 type Faults struct {
 	refuse  atomic.Bool
-	swallow atomic.Bool
-	// Lost counts the replies that were swallowed.
-	Lost atomic.Int64
+	lose    atomic.Bool
+	replies atomic.Int64
 }
 
-// ErrRefused is what Dial answers while it refuses.
-var ErrRefused = errors.New("refused by the test")
+// The errors of connections that fail on demand.
+var (
+	ErrRefused = errors.New("connection refused by the test")
+	ErrLost    = errors.New("connection broken by the test")
+)
 
 // Refuse makes new connections fail.
 func (f *Faults) Refuse(on bool) { f.refuse.Store(on) }
 
-// Swallow makes replies get lost, on all connections.
-func (f *Faults) Swallow(on bool) { f.swallow.Store(on) }
+// LoseReplies makes every connection break when a reply arrives, before it is
+// handed over: what was asked for is done, and the client does not learn it.
+func (f *Faults) LoseReplies(on bool) { f.lose.Store(on) }
+
+// Replies is how many replies were lost.
+func (f *Faults) Replies() int64 { return f.replies.Load() }
 
 // Dial is an impls.DialFunc.
 func (f *Faults) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -100,12 +109,28 @@ type faultyConn struct {
 }
 
 func (c *faultyConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && c.f.lose.Load() {
+		c.f.replies.Add(1)
+		return 0, ErrLost
+	}
+	return n, err
+}
+
+// CleanUp repeats a clean-up until its answer is definite, as callers do:
+// nil or ErrLost.
+func CleanUp(t testing.TB, c impls.Client, key string, a impls.Attempt) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for {
-		n, err := c.Conn.Read(b)
-		if err != nil || !c.f.swallow.Load() {
-			return n, err
+		err := c.Cleanup(ctx, key, a)
+		if err == nil || errors.Is(err, impls.ErrLost) {
+			return err
 		}
-		c.f.Lost.Add(1)
+		if ctx.Err() != nil {
+			t.Fatalf("clean up has no definite answer: %v", err)
+		}
 	}
 }
 
