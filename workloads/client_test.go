@@ -1,0 +1,322 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// once grants the lock one time and then blocks until the acquire's context
+// ends, so that a history holds exactly one round.
+func once(h impls.Hold) func(context.Context, int) (impls.Hold, error) {
+	return func(ctx context.Context, n int) (impls.Hold, error) {
+		if n == 0 {
+			return h, nil
+		}
+		<-ctx.Done()
+		return nil, fmt.Errorf("gave up: %w", impls.ErrFailed)
+	}
+}
+
+// firstRound is the words of the calls of the first attempt.
+func firstRound(h *history.History) (words []string) {
+	for _, c := range h.Calls {
+		if c.Attempt != h.Calls[0].Attempt {
+			break
+		}
+		w := c.Kind.String() + " " + c.Outcome.String()
+		if c.Flags&history.FlagFenced != 0 {
+			w += " fenced"
+		}
+		if c.Flags&history.FlagLeaseTimer != 0 {
+			w += " timer"
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+func expectRound(t *testing.T, h *history.History, want ...string) {
+	t.Helper()
+	if got := firstRound(h); !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+const shortWindow = 60 * time.Millisecond
+
+func TestRound(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	end := time.Now().Add(time.Hour)
+	s := &script{acquire: once(&fakeHold{fence: 7, leaseEnd: func() time.Time { return end }})}
+	h, sample := b.within(t, s, shortWindow, nil)
+	if sample.Error != "" {
+		t.Error(sample.Error)
+	}
+	expectRound(t, h, "acquire held", "release released")
+	a, r := h.Calls[0], h.Calls[1]
+	if a.Fence != 7 || r.Fence != 7 {
+		t.Errorf("tokens %d and %d, want 7", a.Fence, r.Fence)
+	}
+	clock := history.NewClock()
+	if d := a.LeaseEnd - clock.At(end); d < -1e6 || d > 1e6 {
+		t.Errorf("lease end is off by %d ns", d)
+	}
+	if a.Intended != a.Invoke {
+		t.Error("a closed loop has no schedule, so what it intends is what it does")
+	}
+	if !h.Streams[0].Sealed || s.closes != 1 {
+		t.Error("the client did not close its history and its lock")
+	}
+	if last := h.Calls[len(h.Calls)-1]; last.Kind != history.KindAcquire || last.Outcome != history.Failed {
+		t.Errorf("the last call is %+v", last)
+	}
+	if st := b.board.Status(0); st.State != Idle || st.Acquired != 1 {
+		t.Errorf("the board says %+v", st)
+	}
+}
+
+// An acquire whose outcome is not certain is cleaned up until it is.
+func TestUnknownAcquireIsCleanedUp(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"unknown": impls.ErrUnknown, "unlisted": errors.New("connection reset by peer"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := prepare(t, testScenario(1, 1))
+			s := &script{
+				acquire: func(ctx context.Context, n int) (impls.Hold, error) {
+					if n == 0 {
+						return nil, refusal
+					}
+					return once(nil)(ctx, 1)
+				},
+				cleanup: func(n int) error {
+					if n < 3 {
+						return impls.ErrUnknown
+					}
+					return nil
+				},
+			}
+			h, _ := b.within(t, s, shortWindow, nil)
+			expectRound(t, h, "acquire unknown", "cleanup unknown", "cleanup unknown", "cleanup unknown", "cleanup released")
+		})
+	}
+}
+
+// Certain failures owe no clean-up, and do not make the client spin.
+func TestFailedAcquireBacksOff(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.Poll = scenario.Poll{Min: 10 * time.Millisecond, Max: 10 * time.Millisecond}
+	b := prepare(t, sc)
+	s := &script{acquire: func(context.Context, int) (impls.Hold, error) {
+		return nil, fmt.Errorf("connection refused: %w", impls.ErrFailed)
+	}}
+	h, _ := b.within(t, s, 100*time.Millisecond, nil)
+	if n := count(h, kindIs(history.KindAcquire, history.Failed)); n != len(h.Calls) || n == 0 || n > 11 {
+		t.Errorf("%d failed acquires of %d calls; in 100 ms with a wait of 10 ms there is room for 1 to 11", n, len(h.Calls))
+	}
+}
+
+// A recipe that answers neither a hold nor an error has said nothing certain.
+func TestNoHoldIsUnknown(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	s := &script{acquire: once(nil), cleanup: func(int) error { return impls.ErrLost }}
+	h, _ := b.within(t, s, shortWindow, nil)
+	expectRound(t, h, "acquire unknown", "cleanup lost")
+}
+
+// A release is sent once; doubt about it is a matter of clean-up.
+func TestDoubtfulReleaseIsCleanedUp(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"lost":     {impls.ErrLost, []string{"acquire held", "release lost"}},
+		"unknown":  {impls.ErrUnknown, []string{"acquire held", "release unknown", "cleanup lost"}},
+		"not sent": {impls.ErrFailed, []string{"acquire held", "release failed", "cleanup lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := prepare(t, testScenario(1, 1))
+			s := &script{
+				acquire: once(&fakeHold{release: func() error { return tt.err }}),
+				cleanup: func(int) error { return impls.ErrLost },
+			}
+			h, _ := b.within(t, s, shortWindow, nil)
+			expectRound(t, h, tt.want...)
+		})
+	}
+}
+
+// A clean-up that never gets an answer ends with the lease.
+func TestCleanUpHasAnEnd(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.TTL = scenario.Duration(time.Millisecond - leavePatience) // no patience left
+	b := prepare(t, sc)
+	s := &script{acquire: once(nil), cleanup: func(int) error { return impls.ErrUnknown }}
+	h, sample := b.within(t, s, shortWindow, nil)
+	if n := count(h, kindIs(history.KindCleanup, history.Unknown)); n < 1 || sample.Error != "" {
+		t.Errorf("%d clean-ups, error %q", n, sample.Error)
+	}
+}
+
+// A client that is told of its loss writes nothing more, but still releases.
+func TestLossEndsTheWork(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
+	b := prepare(t, sc)
+	lost := make(chan struct{})
+	s := &script{acquire: once(&fakeHold{fence: 1, lost: lost, release: func() error { return impls.ErrLost }})}
+	h, _ := b.within(t, s, shortWindow, func(*load) {
+		await(t, "the hold", func() bool { return b.board.Status(0).State == Holding })
+		close(lost)
+	})
+	expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "lost lost", "release lost")
+}
+
+func TestLeaseTimer(t *testing.T) {
+	for _, watch := range []bool{true, false} {
+		t.Run(fmt.Sprintf("watch_lease=%v", watch), func(t *testing.T) {
+			sc := testScenario(1, 1)
+			sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", WatchLease: watch, Hold: scenario.Dist{A: 30 * time.Millisecond}}
+			b := prepare(t, sc)
+			end := time.Time{}
+			s := &script{acquire: func(ctx context.Context, n int) (impls.Hold, error) {
+				end = time.Now().Add(5 * time.Millisecond)
+				return once(&fakeHold{fence: 1, leaseEnd: func() time.Time { return end }})(ctx, n)
+			}}
+			h, _ := b.within(t, s, shortWindow, nil)
+			if watch {
+				expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "lost lost timer", "release released")
+			} else {
+				expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "write accepted", "write accepted fenced", "release released")
+			}
+		})
+	}
+}
+
+// A lease that is renewed in the background is not taken for lost at its old
+// end.
+func TestLeaseTimerFollowsRenewals(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.Workload.WatchLease = true
+	sc.Workload.Hold = scenario.Dist{A: 30 * time.Millisecond}
+	b := prepare(t, sc)
+	s := &script{acquire: once(&fakeHold{leaseEnd: func() time.Time { return time.Now().Add(2 * time.Millisecond) }})}
+	h, _ := b.within(t, s, shortWindow, nil)
+	expectRound(t, h, "acquire held", "release released")
+}
+
+// A refused write is recorded, and the client goes on to its release.
+func TestRejectedWrite(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
+	b := prepare(t, sc)
+	lost := make(chan struct{})
+	h, _ := b.within(t, &script{acquire: once(&fakeHold{fence: 1, lost: lost})}, 30*time.Millisecond, func(l *load) {
+		await(t, "the hold", func() bool { return len(b.register.Finals()) == 2 })
+		// A younger holder reads both, while ours still believes in its lock.
+		b.register.do(registerCall{token: 2})
+		b.register.do(registerCall{token: 2, fenced: true})
+		l.stop() // ends the hold; the section is carried to its end
+	})
+	expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "write accepted", "write rejected fenced", "release released")
+	if stale := count(h, func(c history.Call) bool { return c.Flags&history.FlagStale != 0 }); stale != 1 {
+		t.Errorf("%d writes are marked stale, want the plain one", stale)
+	}
+	for _, f := range b.register.Finals() {
+		if f.Fenced && (f.Rejected != 1 || f.Accepted != 0) || !f.Fenced && (f.Stale != 1 || f.Accepted != 1) {
+			t.Errorf("final %+v", f)
+		}
+	}
+}
+
+// What cannot be recorded is not done.
+func TestNoRecordNoCall(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	s := &script{acquire: func(context.Context, int) (impls.Hold, error) {
+		t.Error("an acquire was sent that is not on record")
+		return nil, impls.ErrFailed
+	}}
+	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	if err := w.clients[0].rec.hist.Close(); err != nil { // as a full disk would stop it
+		t.Fatal(err)
+	}
+	w.load.begin(windowOf(w.load.clock.Now(), time.Hour))
+	w.run()
+	w.close()
+	if !strings.Contains(w.sample.Error, "client 0") {
+		t.Errorf("sample error %q", w.sample.Error)
+	}
+}
+
+func TestPhases(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	s := &script{acquire: func(context.Context, int) (impls.Hold, error) { return &fakeHold{}, nil }}
+	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	now := w.load.clock.Now()
+	win := window{Start: now, WindowStart: now + 5e6, End: now + 15e6}
+	w.load.begin(win)
+	w.run()
+	w.close()
+	h := b.history(t)
+	warm, drain := 0, 0
+	for _, c := range h.Calls {
+		if got, want := c.Flags&history.FlagWarmup != 0, c.Invoke < win.WindowStart; got != want {
+			t.Fatalf("warm-up flag of %+v is wrong", c)
+		}
+		if got, want := c.Flags&history.FlagDrain != 0, c.Invoke >= win.End; got != want {
+			t.Fatalf("drain flag of %+v is wrong", c)
+		}
+		if c.Flags&history.FlagWarmup != 0 {
+			warm++
+		}
+		if c.Flags&history.FlagDrain != 0 {
+			drain++
+		}
+	}
+	if warm == 0 || warm == len(h.Calls) {
+		t.Errorf("%d of %d calls are warm-up", warm, len(h.Calls))
+	}
+	if drain > 2 {
+		t.Errorf("%d calls after the end", drain)
+	}
+}
+
+// A round allocates nothing of its own: what is allocated is the recipe's.
+func TestRoundAllocatesNothing(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	hold := &fakeHold{}
+	s := &script{acquire: func(context.Context, int) (impls.Hold, error) { return hold, nil }}
+	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	w.load.begin(windowOf(w.load.clock.Now(), time.Hour))
+	c := w.clients[0]
+	c.acquireCtx, c.releaseCtx = context.Background(), context.Background()
+	if n := testing.AllocsPerRun(5000, func() { c.round(0) }); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+	w.close()
+}
+
+func TestOpenErrorsAreTold(t *testing.T) {
+	b := prepare(t, testScenario(2, 1))
+	s := &script{opened: func() error { return errors.New("no such host") }}
+	if _, err := openWorker(context.Background(), b.specs()[0], only(s)); err == nil || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := openWorker(context.Background(), b.specs()[0], only(nil)); err == nil || !strings.Contains(err.Error(), "reference/mutex") {
+		t.Errorf("an unknown recipe: %v", err)
+	}
+}
+
+// only is a catalogue of one recipe, or none.
+func only(r impls.Recipe) func(string) (impls.Recipe, bool) {
+	return func(string) (impls.Recipe, bool) { return r, r != nil }
+}
