@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/etcd"
 	"github.com/lockbench/lockbench/impls/reference"
 )
 
@@ -13,6 +14,7 @@ import (
 // slice is the caller's own.
 func Recipes() []impls.Recipe {
 	return slices.Concat(
+		etcd.Recipes(),
 		reference.Recipes(),
 	)
 }

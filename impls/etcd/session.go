@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// session is a client's lease and what the client may believe about it.
+//
+// The server counts the lease from when it grants or renews it; the session
+// counts from before it asked. So the lease lives at least until end, as long
+// as both count at the same pace.
+type session struct {
+	lease clientv3.LeaseID
+	ttl   time.Duration
+
+	// alive ends when the server said that the lease is gone, or when end
+	// passed and no renewal had been confirmed. In the second case the server
+	// may still hold the lease, for a moment.
+	alive context.Context
+	lose  context.CancelFunc
+
+	mu  sync.Mutex
+	end time.Time
+}
+
+// renewals is how many renewals fit into a TTL.
+const renewals = 3
+
+// grant asks for a new lease. It is for TTLs that checkTTL let pass.
+func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl time.Duration) (*session, error) {
+	start := clock.Now()
+	resp, err := api.Grant(ctx, int64(ttl/time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("grant a lease of %v: %w", ttl, err)
+	}
+	if got := time.Duration(resp.TTL) * time.Second; got != ttl {
+		return nil, fmt.Errorf("grant a lease of %v: the server grants %v instead; choose a TTL that it can serve", ttl, got)
+	}
+	s := &session{lease: resp.ID, ttl: ttl, end: start.Add(ttl)}
+	s.alive, s.lose = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// keep renews the lease until ctx ends or the lease is lost. It runs once per
+// session, in a goroutine of its own.
+func (s *session) keep(ctx context.Context, api *clientv3.Client, clock impls.Clock) {
+	pause := s.ttl / renewals
+	for clock.Sleep(ctx, pause) == nil {
+		start := clock.Now()
+		left := s.leaseEnd().Sub(start)
+		if left <= 0 {
+			s.lose()
+			return
+		}
+		// The driver may repeat the request within this time; the stamp from
+		// before the first try is then too early, never too late.
+		once, cancel := context.WithTimeout(ctx, min(s.ttl/renewals, left))
+		_, err := api.KeepAliveOnce(once, s.lease)
+		cancel()
+		switch {
+		case err == nil:
+			s.setEnd(start.Add(s.ttl))
+			pause = max(0, s.ttl/renewals-clock.Now().Sub(start))
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			s.lose()
+			return
+		default:
+			// Ask again soon, but do not miss the end.
+			pause = min(s.ttl/(10*renewals), max(0, s.leaseEnd().Sub(clock.Now())))
+		}
+	}
+}
+
+func (s *session) leaseEnd() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end
+}
+
+func (s *session) setEnd(t time.Time) {
+	s.mu.Lock()
+	s.end = t
+	s.mu.Unlock()
+}
+
+// isLost reports whether the session was lost, by now, as far as we know.
+func (s *session) isLost() bool { return s.alive.Err() != nil }
