@@ -77,6 +77,7 @@ func (e *dialError) Unwrap() error { return e.err }
 // rule gives the outcome of the errors that match, of requests with one verb;
 // no verb means all.
 type rule struct {
+	name    string
 	verb    string
 	match   func(error) bool
 	outcome error
@@ -93,19 +94,19 @@ func rules() []rule {
 	return []rule{
 		// Answers. The driver returns ErrCacheMiss for a cas of a key that
 		// is gone, although it documents ErrNotStored.
-		{"add", is(memcache.ErrNotStored), impls.ErrBusy},
-		{"gets", is(memcache.ErrCacheMiss), impls.ErrLost},
-		{"cas", is(memcache.ErrCacheMiss), impls.ErrLost},
-		{"cas", is(memcache.ErrCASConflict), errConflict},
+		{"NOT_STORED", "add", is(memcache.ErrNotStored), impls.ErrBusy},
+		{"nothing found", "gets", is(memcache.ErrCacheMiss), impls.ErrLost},
+		{"NOT_FOUND", "cas", is(memcache.ErrCacheMiss), impls.ErrLost},
+		{"EXISTS", "cas", is(memcache.ErrCASConflict), errConflict},
 
 		// Nothing was sent.
-		{"", is(memcache.ErrMalformedKey), impls.ErrFailed},
-		{"", is(memcache.ErrNoServers), impls.ErrFailed},
-		{"", func(err error) bool { var d *dialError; return errors.As(err, &d) }, impls.ErrFailed},
-		{"", func(err error) bool { var t *memcache.ConnectTimeoutError; return errors.As(err, &t) }, impls.ErrFailed},
+		{"malformed key", "", is(memcache.ErrMalformedKey), impls.ErrFailed},
+		{"no servers", "", is(memcache.ErrNoServers), impls.ErrFailed},
+		{"dial", "", func(err error) bool { var d *dialError; return errors.As(err, &d) }, impls.ErrFailed},
+		{"dial timeout", "", func(err error) bool { var t *memcache.ConnectTimeoutError; return errors.As(err, &t) }, impls.ErrFailed},
 
 		// A gets only reads: whatever became of it, it changed nothing.
-		{"gets", func(error) bool { return true }, impls.ErrFailed},
+		{"only read", "gets", func(error) bool { return true }, impls.ErrFailed},
 	}
 }
 
