@@ -1,0 +1,271 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// driver is one client's driver instance, with what the driver lacks: calls
+// that end with their context, a time limit for a request, and knowledge of
+// the session.
+type driver struct {
+	cfg    impls.Config
+	conn   *zk.Conn
+	events <-chan zk.Event
+
+	// turn is held by the request under way. There is never a second: a
+	// request that its caller gave up must have ended before the next is
+	// sent, or it could take effect after the next was answered.
+	turn chan struct{}
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	wire    net.Conn // the newest connection
+	session *session // the newest; nil before the first, or once expired
+	ready   chan struct{}
+	timeout time.Duration // as negotiated
+	stop    func() bool   // of the timer that runs while we are cut off
+	dialErr error         // of the newest dial, if it failed
+}
+
+// open connects and waits for the first session.
+func open(ctx context.Context, cfg impls.Config) (*driver, error) {
+	d := &driver{cfg: cfg, turn: make(chan struct{}, 1), ready: make(chan struct{}), stop: func() bool { return true }}
+	d.life, d.end = context.WithCancel(context.Background())
+	hosts := &hosts{}
+	conn, events, err := zk.Connect(cfg.Addresses, cfg.TTL,
+		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
+			return d.dial(hosts, network, address, timeout)
+		}),
+		zk.WithHostProvider(hosts),
+		zk.WithEventCallback(d.event),
+		zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, fmt.Errorf("open a ZooKeeper client: %w", err)
+	}
+	d.conn, d.events = conn, events
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	if _, err := d.live(ctx); err != nil {
+		d.close(false)
+		return nil, fmt.Errorf("open a ZooKeeper client on %s: %w", strings.Join(cfg.Addresses, ","), err)
+	}
+	d.mu.Lock()
+	got := d.timeout
+	d.mu.Unlock()
+	if got != cfg.TTL {
+		d.close(true)
+		return nil, fmt.Errorf("open a ZooKeeper client: TTL %v: the server makes the session %v; choose a TTL from 2 to 20 of its ticks", cfg.TTL, got)
+	}
+	return d, nil
+}
+
+func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.life, timeout)
+	defer cancel()
+	c, err := d.cfg.Dial(ctx, network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dialErr = err
+	if err != nil {
+		return nil, err
+	}
+	if d.life.Err() != nil {
+		_ = c.Close()
+		return nil, d.life.Err()
+	}
+	d.wire = c
+	return &heardConn{
+		Conn:    c,
+		now:     d.cfg.Clock.Now,
+		connect: func(sent time.Time, timeout time.Duration, id int64) { d.connected(h, sent, timeout, id) },
+		heard:   d.heard,
+	}, nil
+}
+
+// connected takes note of how a server received us: with our session, with a
+// new one, or (id 0) with the news that ours has expired.
+func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop()
+	if id == 0 {
+		h.Connected() // the server is well: ask it for a new session at once
+	}
+	old := d.session
+	if old != nil && (old.id != id) {
+		old.lose()
+	}
+	switch {
+	case id == 0:
+		d.session = nil
+	case old != nil && old.id == id && !old.isLost():
+		old.heard(sent.Add(timeout))
+	default:
+		// Also if the servers still knew a session that we took for lost:
+		// holds that were reported lost stay lost.
+		d.session, d.timeout = newSession(id, sent.Add(timeout)), timeout
+		close(d.ready)
+		d.ready = make(chan struct{})
+	}
+}
+
+func (d *driver) heard(sent time.Time) {
+	d.mu.Lock()
+	s, timeout := d.session, d.timeout
+	d.mu.Unlock()
+	if s != nil {
+		s.heard(sent.Add(timeout))
+	}
+}
+
+// event is called by the driver with every event. While we are cut off, no
+// server can tell us that the session expired: then our own timer does, when
+// its end has passed.
+func (d *driver) event(e zk.Event) {
+	if e.Type != zk.EventSession || e.State != zk.StateDisconnected {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.session; s != nil && !s.isLost() {
+		d.stop()
+		d.stop = d.cfg.Clock.AfterFunc(s.leaseEnd().Sub(d.cfg.Clock.Now()), s.lose)
+	}
+}
+
+// current returns the newest session, or nil.
+func (d *driver) current() *session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.session
+}
+
+// live waits for a session that is not known to be lost.
+func (d *driver) live(ctx context.Context) (*session, error) {
+	for {
+		d.mu.Lock()
+		s, ready, dialErr := d.session, d.ready, d.dialErr
+		d.mu.Unlock()
+		if s != nil && !s.isLost() {
+			return s, nil
+		}
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("no session: %w", ctx.Err()), dialErr)
+		}
+	}
+}
+
+// do carries out one request f of the driver. A request that is not answered
+// within the request timeout loses its connection, and with it its doubtful
+// life: the driver then ends it, and comes back with the same session.
+func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, error) {
+	var none T
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return none, outcome(err, notSent)
+	}
+	select {
+	case d.turn <- struct{}{}:
+	case <-ctx.Done():
+		return none, outcome(ctx.Err(), notSent)
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		stop := d.cfg.Clock.AfterFunc(d.cfg.Timeout, d.cut)
+		v, err := f(d.conn)
+		stop()
+		<-d.turn
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, outcome(r.err, sent)
+	case <-ctx.Done():
+		return none, outcome(ctx.Err(), sent)
+	}
+}
+
+// cut closes the connection; the driver opens another.
+func (d *driver) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wire != nil {
+		_ = d.wire.Close()
+	}
+}
+
+// close ends the driver. Only if asked to does it end the session too, and
+// with it the nodes that hang on it. The driver's own Close always would, so
+// its connection is taken away first.
+func (d *driver) close(session bool) {
+	if session {
+		d.conn.Close()
+	}
+	d.end()
+	d.cut()
+	// Without a connection it waits a second for an answer that cannot come.
+	go d.conn.Close()
+	for range d.events {
+		// The channel is closed when the driver has stopped.
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop()
+}
+
+// hosts hands out the servers in turn. The driver pauses for a second, and
+// fails what waits to be sent, when a whole round of servers was tried in
+// vain; its own provider of hosts makes it pause after every lost connection
+// to a single server too.
+type hosts struct {
+	mu      sync.Mutex
+	servers []string
+	next    int
+	tried   int // since the last success
+}
+
+func (h *hosts) Init(servers []string) error {
+	h.servers = servers
+	return nil
+}
+
+func (h *hosts) Len() int { return len(h.servers) }
+
+func (h *hosts) Next() (server string, retryStart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server = h.servers[h.next%len(h.servers)]
+	h.next++
+	h.tried++
+	return server, h.tried > len(h.servers)
+}
+
+func (h *hosts) Connected() {
+	h.mu.Lock()
+	h.tried = 0
+	h.mu.Unlock()
+}
+
+// silent is a logger that says nothing: what matters comes back as errors.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
