@@ -19,10 +19,12 @@ const (
 	frameSize  = 64
 
 	// offsets in a slot
-	invokeCRC  = 64
-	returnAt   = 68 // the return half begins here, and ends with the slot
-	returnCRC  = 108
-	slotMark   = 0x4B4C
+	invokeCRC = 64
+	returnAt  = 68 // the return half begins here, and ends with the slot
+	returnCRC = 108
+
+	callMark   = 0x4B4C // in the invoke half of a call
+	pointMark  = 0x4B50 // in that of a point, whose return half was written first
 	returnMark = 0x5452
 
 	flagSealed = 1
@@ -116,8 +118,9 @@ func parseHeader(p []byte) (header, error) {
 // frame precedes each stream in a merged file.
 type frame struct {
 	index, total uint32
-	original     int64 // bytes of the client's file
-	stored       int64 // bytes that follow; the rest of original were zeros
+	original     int64  // bytes of the client's file
+	stored       int64  // bytes that follow; the rest of original were zeros
+	content      uint32 // CRC-32C of the bytes that follow
 }
 
 // put writes f to p, which has frameSize bytes.
@@ -130,6 +133,7 @@ func (f *frame) put(p []byte) {
 	le.PutUint32(p[16:], f.total)
 	le.PutUint64(p[24:], uint64(f.original))
 	le.PutUint64(p[32:], uint64(f.stored))
+	le.PutUint32(p[40:], f.content)
 	le.PutUint32(p[frameSize-4:], checksum(0, p[:frameSize-4]))
 }
 
@@ -145,13 +149,14 @@ func parseFrame(p []byte) (frame, bool) {
 		total:    le.Uint32(p[16:]),
 		original: int64(le.Uint64(p[24:])),
 		stored:   int64(le.Uint64(p[32:])),
+		content:  le.Uint32(p[40:]),
 	}
 	return f, f.index < f.total && f.stored >= 0 && f.original >= f.stored
 }
 
 // putInvoke writes the invoke half but for the two fields that Begin knows
 // last: the stamp, and the checksum that makes the half count.
-func putInvoke(s []byte, client, seq uint32, op *Op) {
+func putInvoke(s []byte, mark uint16, client, seq uint32, op *Op) {
 	le := binary.LittleEndian
 	s = s[:slotSize]
 	le.PutUint32(s[0:], client)
@@ -159,7 +164,7 @@ func putInvoke(s []byte, client, seq uint32, op *Op) {
 	le.PutUint32(s[8:], op.Key)
 	s[12] = byte(op.Kind)
 	s[13] = byte(op.Flags)
-	le.PutUint16(s[14:], slotMark)
+	le.PutUint16(s[14:], mark)
 	copy(s[16:32], op.Attempt[:])
 	le.PutUint64(s[48:], op.Fence)
 	le.PutUint64(s[56:], op.Arg)
@@ -209,12 +214,21 @@ func invokeHalf(s []byte) half {
 		return halfBlank
 	case crc == 0:
 		return halfTorn
-	case le.Uint16(s[14:]) == slotMark && crc == checksum(0, s[:invokeCRC]):
+	case marked(s) && crc == checksum(0, s[:invokeCRC]):
 		return halfSound
 	default:
 		return halfBad
 	}
 }
+
+// marked reports whether a slot with a mark may begin at s.
+func marked(s []byte) bool {
+	m := binary.LittleEndian.Uint16(s[14:])
+	return m == callMark || m == pointMark
+}
+
+// isPoint reports whether Point wrote the slot.
+func isPoint(s []byte) bool { return binary.LittleEndian.Uint16(s[14:]) == pointMark }
 
 // returnHalf tells the state of a slot's return half. It is tied to the invoke
 // half: its checksum goes on from that one's.

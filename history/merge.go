@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -72,6 +73,11 @@ func mergeOne(w io.Writer, path string, index, total uint32) error {
 	if _, merged := parseFrame(p[:n]); merged {
 		return errors.New("is a merged file already: give the client files themselves")
 	}
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, fr.stored)); err != nil {
+		return err
+	}
+	fr.content = sum.Sum32()
 	fr.put(p[:])
 	if _, err := w.Write(p[:]); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -31,7 +30,11 @@ func Read(path string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("history: read: %w", err)
 	}
-	r := &reader{h: new(History), buf: make([]byte, 0, 256<<10), clients: make(map[uint32]string)}
+	buffer := int64(maxBuffer)
+	if !st.IsDir() {
+		buffer = max(minBuffer, min(st.Size(), maxBuffer))
+	}
+	r := &reader{h: new(History), buf: make([]byte, 0, buffer), clients: make(map[uint32]string)}
 	if st.IsDir() {
 		err = r.folder(path)
 	} else {
@@ -68,6 +71,12 @@ func compareCalls(a, b Call) int {
 // maxHint bounds what is set aside for calls before they are seen: a file may
 // look larger than it is.
 const maxHint = 4 << 20
+
+// The bounds of what is read at once.
+const (
+	minBuffer = 4 << 10
+	maxBuffer = 256 << 10
+)
 
 type reader struct {
 	h        *History
@@ -128,125 +137,47 @@ func (r *reader) file(f io.ReaderAt, path string, size int64) {
 	r.stream(f, path, span{from: 0, end: size, original: size})
 }
 
-// merged reads the streams of a merged file; false: it is none.
-func (r *reader) merged(f io.ReaderAt, path string, size int64) bool {
-	at, fr := r.findFrame(f, 0, size)
-	if at < 0 {
-		return false
-	}
-	if at > 0 {
-		r.note(path, 0, "the file's first %d bytes: no stream can be made out", at)
-		r.stream(f, path, span{from: min(at, frameSize), end: at, original: -1})
-	}
-	seen := make(map[uint32]bool)
-	total := fr.total
-	for at >= 0 {
-		seen[fr.index] = true
-		total = max(total, fr.total)
-		sp := span{from: at + frameSize, end: at + frameSize + fr.stored, original: fr.original}
-		next, nfr, orphan := r.follow(f, path, &sp, fr, size)
-		r.stream(f, path, sp)
-		if orphan.end > 0 {
-			r.stream(f, path, orphan)
-		}
-		at, fr = next, nfr
-	}
-	if n := int64(total) - int64(len(seen)); n > 0 {
-		var gone []string
-		for i := uint32(0); i < total && len(gone) < 10; i++ {
-			if !seen[i] {
-				gone = append(gone, fmt.Sprint(i))
-			}
-		}
-		r.note(path, size, "%d of %d streams have no beginning: %s", n, total, strings.Join(gone, ", "))
-	}
-	return true
-}
-
-// follow finds the frame after the stream sp, or -1 at the end of the file. If
-// it does not stand where it should, follow looks for it, cuts sp short where
-// it begins, and returns the stream of a frame that is damaged itself.
-func (r *reader) follow(f io.ReaderAt, path string, sp *span, fr frame, size int64) (next int64, nfr frame, orphan span) {
-	if sp.end == size {
-		return -1, frame{}, span{}
-	}
-	look := sp.from // bytes may have been lost within this stream, or come in
-	if sp.end > sp.from && sp.end < size {
-		if x, ok := readFrame(f, sp.end); ok {
-			return sp.end, x, span{}
-		}
-		if r.begins(f, sp.end+frameSize) {
-			look = sp.end
-		}
-	}
-	next, nfr = r.findFrame(f, look, size)
-	end := size
-	if next >= 0 {
-		end = next
-	}
-	if look == sp.end {
-		r.note(path, sp.end, "the mark before a stream is damaged")
-		return next, nfr, span{from: sp.end + frameSize, end: end, original: -1}
-	}
-	r.note(path, min(max(sp.end, sp.from), size), "stream %d should have %d bytes, and what follows is not the next one", fr.index, fr.stored)
-	sp.end, sp.original = end, -1
-	return next, nfr, span{}
-}
-
-// begins reports whether a stream begins at the offset at.
-func (r *reader) begins(f io.ReaderAt, at int64) bool {
-	var p [len(streamMagic)]byte
-	n, _ := f.ReadAt(p[:], at) // what cannot be read is no stream
-	return string(p[:n]) == streamMagic
-}
-
-func readFrame(f io.ReaderAt, at int64) (frame, bool) {
-	var p [frameSize]byte
-	n, _ := f.ReadAt(p[:], at) // what cannot be read is no frame
-	return parseFrame(p[:n])
-}
-
-// findFrame returns the first sound frame at or after from, or -1.
-func (r *reader) findFrame(f io.ReaderAt, from, size int64) (int64, frame) {
-	sc := newScanner(f, from, size, r.buf)
-	for sc.pos < sc.end {
-		b := sc.all(frameSize)
-		if len(b) < frameSize {
-			break
-		}
-		for i := 0; ; {
-			j := bytes.Index(b[i:], []byte(frameMagic))
-			if j < 0 || i+j+frameSize > len(b) {
-				break
-			}
-			i += j
-			if fr, ok := parseFrame(b[i:]); ok {
-				return sc.pos + int64(i), fr
-			}
-			i++
-		}
-		sc.skip(int64(len(b) - frameSize + 1))
-	}
-	return -1, frame{}
-}
-
 // stream reads one stream into the history.
 func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	s := streamReader{sc: newScanner(f, sp.from, sp.end, r.buf), file: path, calls: r.h.Calls}
 	st := s.read(sp)
-	r.h.Damage = append(r.h.Damage, s.damage...)
+	if sp.content != 0 {
+		// What no single record can show, as the loss of the last ones of a
+		// stream that was not sealed, shows here.
+		if sum, err := contentSum(f, sp, r.buf); err != nil || sum != sp.content {
+			s.lostReturn()
+			s.note(sp.from, "the stream's bytes are not those that were merged: their checksum does not match")
+		}
+	}
 	if s.known {
 		r.declared = max(r.declared, s.head.streams)
 	}
+	if r.adopt(&s, st, sp.from) {
+		r.clients[st.Client] = path
+		r.h.Calls = s.calls
+		r.h.Streams = append(r.h.Streams, st)
+	}
+	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
+}
+
+// adopt decides whether a stream belongs to the history. Of two streams of one
+// client the one with more records counts: both would look like two holders.
+func (r *reader) adopt(s *streamReader, st Stream, at int64) bool {
 	if st.Client == NoClient && st.Records == 0 {
-		return
+		return false
 	}
-	if other, ok := r.clients[st.Client]; ok {
-		r.h.Damage = append(r.h.Damage, Damage{File: path, Offset: sp.from, Client: st.Client,
-			What: fmt.Sprintf("a second stream of this client, not used; the first is in %s", other)})
-		return
+	other, ok := r.clients[st.Client]
+	if !ok {
+		return true
 	}
-	r.clients[st.Client] = path
-	r.h.Calls = s.calls
-	r.h.Streams = append(r.h.Streams, st)
+	i := slices.IndexFunc(r.h.Streams, func(o Stream) bool { return o.Client == st.Client })
+	if had := r.h.Streams[i].Records; had >= st.Records {
+		s.note(at, "a second stream of this client, not used; the one with %d records is in %s", had, other)
+		return false
+	}
+	s.note(at, "a second stream of this client; the one in %s has fewer records and is not used", other)
+	r.h.Streams = slices.Delete(r.h.Streams, i, i+1)
+	old := slices.DeleteFunc(s.calls[:s.first], func(c Call) bool { return c.Client == st.Client })
+	s.calls = append(old, s.calls[s.first:]...)
+	return true
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 )
@@ -80,7 +79,7 @@ func (s *scanner) resync() {
 		}
 		i := 0
 		for ; i+slotSize <= len(b); i++ {
-			if binary.LittleEndian.Uint16(b[i+14:]) == slotMark && invokeHalf(b[i:i+slotSize]) == halfSound {
+			if marked(b[i:]) && invokeHalf(b[i:i+slotSize]) == halfSound {
 				s.skip(int64(i))
 				return
 			}

@@ -8,6 +8,8 @@ type span struct {
 	// original is the size of the client's own file, of which zeros at the end
 	// may have been left out; -1 if it is not known.
 	original int64
+	// content is the checksum of the whole, if it was merged; 0: not known.
+	content uint32
 }
 
 // streamReader reads one stream. What it finds wrong it notes and goes on.
@@ -31,8 +33,8 @@ type streamReader struct {
 	badAt int64  // where unreadable bytes began, if badWhy is set
 	bad   string // what was wrong there
 
-	torn   int // index of a call whose return was not finished, or -1
-	tornAt int64
+	pending   int // index of a call whose return is not there, or -1
+	pendingAt int64
 }
 
 // maxDamage bounds the damage listed per stream; the rest is counted.
@@ -40,7 +42,7 @@ const maxDamage = 100
 
 // read reads the stream at sp and returns the account of it.
 func (r *streamReader) read(sp span) Stream {
-	r.first, r.torn = len(r.calls), -1
+	r.first, r.pending = len(r.calls), -1
 	r.readHeader(sp)
 	for r.sc.pos < r.sc.end {
 		s := r.sc.peek(slotSize)
@@ -79,10 +81,18 @@ func (r *streamReader) read(sp span) Stream {
 		st.Worker, st.ClockUncertainty = r.head.worker, r.head.uncertainty
 		st.Sealed, st.SealedAt = r.head.sealed, r.head.sealedAt
 	}
-	for i := range r.damage {
-		r.damage[i].Client = st.Client
-	}
 	return st
+}
+
+// report returns the damage that was noted, all of it that of one client.
+func (r *streamReader) report(client uint32, from int64) []Damage {
+	if r.suppressed > 0 {
+		r.damage = append(r.damage, Damage{File: r.file, Offset: from, What: fmt.Sprintf("and %d more places of this stream", r.suppressed)})
+	}
+	for i := range r.damage {
+		r.damage[i].Client = client
+	}
+	return r.damage
 }
 
 func (r *streamReader) readHeader(sp span) {
@@ -110,6 +120,34 @@ func (r *streamReader) readHeader(sp span) {
 			r.sc.pos = r.sc.end
 		}
 	}
+	r.vote()
+}
+
+// vote finds out whose stream it is, without a header: that of the client of
+// most records, if one has more than half. A stray record does not decide it.
+func (r *streamReader) vote() {
+	back := r.sc.pos
+	defer func() { r.sc.pos = back }()
+	lead := 0
+	for r.sc.end-r.sc.pos >= slotSize {
+		s := r.sc.peek(slotSize)
+		if len(s) < slotSize {
+			return
+		}
+		if invokeHalf(s) != halfSound {
+			r.sc.resync()
+			continue
+		}
+		switch c := call(s, false).Client; {
+		case lead == 0:
+			r.client, r.hasClient, lead = c, true, 1
+		case c == r.client:
+			lead++
+		default:
+			lead--
+		}
+		r.sc.skip(slotSize)
+	}
 }
 
 // accept takes over a slot whose invoke half is sound.
@@ -129,19 +167,23 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 		r.unreadable("record %d stands after the end of the stream, which has %d", c.Seq, r.head.count)
 		return
 	}
+	if c.Seq > r.next && r.misplaced(c.Seq) {
+		r.unreadable("record %d stands where record %d should", c.Seq, r.next)
+		return
+	}
 	r.resume(c.Seq, at)
 	r.next = c.Seq + 1
 	if !c.Kind.Valid() || c.Flags&^allFlags != 0 || c.Invoke <= 0 || c.Intended < 0 {
 		r.note(at, "record %d is impossible: %v, flags %#x, invoke %d, intended %d", c.Seq, c.Kind, uint8(c.Flags), c.Invoke, c.Intended)
 		return
 	}
-	point := c.Kind == KindLost || c.Kind == KindFinal
+	point := isPoint(s)
 	if c.Invoke < r.lastInvoke || !point && c.Invoke < r.lastReturn {
 		r.note(at, "the stamps go backwards at record %d: invoke %d, before it %d", c.Seq, c.Invoke, max(r.lastInvoke, r.lastReturn))
 	}
 	r.lastInvoke = max(r.lastInvoke, c.Invoke)
 	if !point {
-		r.tornReturn() // another call followed it: its End had come back
+		r.lostReturn() // another call followed it: its End had come back
 	}
 	switch state := returnHalf(s); {
 	case state == halfSound:
@@ -156,11 +198,11 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 	case cut:
 		r.note(at+returnAt, "the file ends within record %d", c.Seq)
 		c.Outcome = Unknown
-	case state == halfBad:
+	case state == halfBad || point:
 		r.note(at+returnAt, "the return checksum of record %d does not match", c.Seq)
 		c.Outcome = Unknown
-	case state == halfTorn:
-		r.torn, r.tornAt = len(r.calls), at+returnAt
+	default:
+		r.pending, r.pendingAt = len(r.calls), at+returnAt
 	}
 	r.calls = append(r.calls, c)
 }
@@ -168,6 +210,7 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 // impossible tells what in a return cannot be, or "".
 func impossible(c *Call, f Flags) string {
 	switch {
+	case c.Outcome == Open && c.Return == 0: // the client gave the call up
 	case c.Outcome == Open || !c.Outcome.Valid() || !fits(c.Kind, c.Outcome):
 		return fmt.Sprintf("%v of a call of kind %v", c.Outcome, c.Kind)
 	case f&^allFlags != 0:
@@ -220,8 +263,7 @@ func (r *streamReader) lastBreath(s []byte) bool {
 	if !r.known || r.head.sealed || r.bad != "" {
 		return false
 	}
-	k := Kind(s[12])
-	if returnHalf(s) != halfBlank && k != KindLost && k != KindFinal {
+	if returnHalf(s) != halfBlank && !isPoint(s) {
 		return false
 	}
 	next := r.sc.pos + slotSize
@@ -252,30 +294,53 @@ func (r *streamReader) finish(sp span) {
 		r.note(r.sc.end, "the file cannot be read further: %v", r.sc.err)
 	}
 	if r.known && r.head.sealed {
-		r.tornReturn()
+		r.lostReturn()
 		if int64(r.next) < r.head.count {
 			r.resume(uint32(r.head.count), sp.end)
 		}
 	}
 	if r.bad != "" {
+		r.lostReturn() // who knows what stood there
 		r.note(r.badAt, "%s; nothing after it could be read", r.bad)
-	}
-	if r.suppressed > 0 {
-		r.damage = append(r.damage, Damage{File: r.file, Offset: sp.from, What: fmt.Sprintf("and %d more places of this stream", r.suppressed)})
 	}
 }
 
-// tornReturn takes an unfinished return for what it is once something shows
-// that the writer had gone on: damage.
-func (r *streamReader) tornReturn() {
-	if r.torn < 0 {
+// lostReturn takes a return that is not there for what it is once something
+// shows that the writer had gone on: damage.
+func (r *streamReader) lostReturn() {
+	if r.pending < 0 {
 		return
 	}
-	c := &r.calls[r.torn]
+	c := &r.calls[r.pending]
 	c.Outcome = Unknown
-	r.note(r.tornAt, "the return checksum of record %d is missing", c.Seq)
-	r.torn = -1
+	r.note(r.pendingAt, "the return of record %d is lost", c.Seq)
+	r.pending = -1
 }
+
+// misplaced reports whether the record at the current place, whose number seq
+// is ahead of its turn, stands there by accident: if after it, and a few that
+// go on from it, comes one whose turn it is.
+func (r *streamReader) misplaced(seq uint32) bool {
+	back := r.sc.pos
+	defer func() { r.sc.pos = back }()
+	for ahead := seq + 1; ahead-seq <= lookAhead; ahead++ {
+		if s := r.sc.peek(slotSize); len(s) == slotSize && invokeHalf(s) == halfSound {
+			r.sc.skip(slotSize - 1) // over the one just seen
+		}
+		r.sc.resync()
+		s := r.sc.peek(slotSize)
+		if len(s) < slotSize || invokeHalf(s) != halfSound {
+			return false
+		}
+		if c := call(s, false); c.Client != r.client || c.Seq != ahead {
+			return c.Client == r.client && c.Seq >= r.next && c.Seq < seq
+		}
+	}
+	return false
+}
+
+// lookAhead bounds how many records misplaced looks at.
+const lookAhead = 64
 
 // unreadable remembers the place at which the reader lost its way. It is told
 // once it is known how far it goes.

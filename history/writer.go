@@ -144,10 +144,13 @@ func (w *Writer) Begin(op *Op) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if w.open != 0 {
+		w.giveUp()
+	}
 	// The stamp comes after the fields, so that a page fault at the first
 	// touch of the slot is not taken for the lock's time. The checksum comes
 	// last: without it the half does not count.
-	putInvoke(s, w.client, w.seq, op)
+	putInvoke(s, callMark, w.client, w.seq, op)
 	now := w.clock.Now()
 	putStamps(s, op.Intended, now)
 	binary.LittleEndian.PutUint32(s[invokeCRC:], checksum(0, s[:invokeCRC]))
@@ -166,14 +169,24 @@ func (w *Writer) End(r *Result) int64 {
 		w.wrong("End without a Begin")
 		return now
 	}
+	w.finish(w.checked(r), now)
+	return now
+}
+
+// finish writes the return half of the open call.
+func (w *Writer) finish(r *Result, at int64) {
 	off := w.open - w.at
 	s := w.window[off : off+slotSize : off+slotSize]
 	w.open = 0
-	putReturn(s, w.checked(r), now)
+	putReturn(s, r, at)
 	seed := binary.LittleEndian.Uint32(s[invokeCRC:])
 	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(seed, s[returnAt:returnCRC]))
-	return now
 }
+
+// giveUp says in so many words that the open call was never seen to return, so
+// that a return half that is blank, with other calls after it, is known to
+// have been lost.
+func (w *Writer) giveUp() { w.finish(&Result{Outcome: Open}, 0) }
 
 // Point records something that has no duration (KindLost, KindFinal): its
 // invoke is its return. It may come while a call is open. Errors are those of
@@ -183,7 +196,7 @@ func (w *Writer) Point(op *Op, r *Result) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	putInvoke(s, w.client, w.seq, op)
+	putInvoke(s, pointMark, w.client, w.seq, op)
 	now := w.clock.Now()
 	putStamps(s, op.Intended, now)
 	putReturn(s, w.checked(r), now)
@@ -338,6 +351,9 @@ func (w *Writer) unmap() {
 func (w *Writer) Close() error {
 	if w.file == nil {
 		return nil
+	}
+	if w.open != 0 {
+		w.giveUp()
 	}
 	w.unmap()
 	h := w.head
