@@ -65,3 +65,23 @@ func (r run) has(name string) bool {
 	_, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(name)))
 	return err == nil
 }
+
+// links leads from a report to the files that its numbers come from; those of
+// the reports themselves are left out.
+func links(r run) []link {
+	var out []link
+	for _, l := range []link{
+		{scenario.FileResult, "every number of this report, and more"},
+		{scenario.FileEnvironment, "host, versions, settings read back from the servers"},
+		{scenario.FileSuite, "what was run, resolved, with the seed: run it again with lockbench run"},
+		{FileBench, "the figures for benchstat"},
+		{FileJUnit, "the outcomes for CI"},
+		{scenario.DirScenarios, "a folder per scenario: history (every call), latency.hlog (histograms by second), faults.jsonl, samples.json"},
+		{scenario.DirServers, "the servers' logs"},
+	} {
+		if r.has(l.Path) || l.Path == FileBench || l.Path == FileJUnit {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -15,7 +15,11 @@ type content struct {
 
 	Plots     []plotFile
 	PlotNotes []string // plots that could not be drawn, and why
+	Links     []link
 }
+
+// link leads to a file of the run, where the numbers come from.
+type link struct{ Path, What string }
 
 type fact struct{ Name, Value string }
 

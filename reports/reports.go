@@ -52,6 +52,7 @@ func Write(dir string) error {
 	plots, notes, err := drawPlots(r)
 	c.Plots = plots
 	c.PlotNotes = notes
+	c.Links = links(r)
 	errs := []error{err}
 	put := func(name string, data []byte, err error) {
 		if err == nil {

@@ -1,0 +1,222 @@
+package reports
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// detail is one scenario in full, for those who do not believe the tables.
+type detail struct {
+	ID         string
+	Name       string
+	Summary    string
+	Outcome    string
+	Class      class
+	Open       bool // shown unfolded: it did not come out as expected
+	Reason     string
+	Surprises  []string
+	Answers    []answerLine
+	Numbers    []fact
+	Latencies  []latencyRow
+	Registers  []registerRow
+	Causes     []string
+	Witnesses  []witnessView
+	Faults     [][]fact
+	Settings   []fact
+	Unmeasured []fact
+	Warnings   []string
+	Damage     []string
+	Links      []link
+}
+
+type answerLine struct {
+	Name, Value string
+	Class       class
+	Why         string
+}
+
+type latencyRow struct {
+	Name  string
+	Cells []string
+}
+
+type registerRow struct{ Name, Acknowledged, Final, Lost, Stale, Rejected string }
+
+type witnessView struct {
+	Class, Sentence, Cause, Length string
+	Calls                          []string
+	Picture                        timeline
+	HasPicture                     bool
+}
+
+func details(r run) []detail {
+	var out []detail
+	for i, res := range r.doc.Scenarios {
+		out = append(out, detailOf(r, i, res))
+	}
+	return out
+}
+
+func detailOf(run run, i int, r result) detail {
+	o := outcomeOf(r)
+	d := detail{ID: fmt.Sprintf("s%d", i+1), Name: or(clean(r.Name), clean(r.Recipe)), Outcome: string(o), Reason: clean(r.Reason), Unmeasured: pairs(r.Unmeasured), Settings: pairs(r.Settings)}
+	d.Summary = fmt.Sprintf("%s · %s · %s", label(r), clean(r.Workload.Kind), plural(r.Clients, "client", "clients"))
+	switch o {
+	case outcomeOK:
+		d.Class = good
+	case outcomeNone:
+		d.Class = mute
+	case outcomeWrong, outcomeFailed:
+		d.Class, d.Open = bad, true
+	default:
+		d.Class, d.Open = warn, o == outcomeInconclusive
+	}
+	for _, s := range r.Surprises {
+		d.Surprises = append(d.Surprises, clean(s))
+	}
+	for _, s := range r.Warnings {
+		d.Warnings = append(d.Warnings, clean(s))
+	}
+	dir := scenario.DirScenarios + "/" + r.Name + "/"
+	for _, l := range []link{{scenario.FileScenario, "specification"}, {scenario.FileHistory, "history"}, {scenario.FileLatency, "histograms"}, {scenario.FileFaults, "faults"}, {scenario.FileSamples, "samples"}} {
+		if r.Name != "" && run.has(dir+l.Path) {
+			d.Links = append(d.Links, link{dir + l.Path, l.What})
+		}
+	}
+	if r.Status != scenario.StatusDone {
+		return d
+	}
+	for _, a := range answerKinds {
+		v := or(clean(a.get(r.Safety)), scenario.Undecided)
+		d.Answers = append(d.Answers, answerLine{a.name, v, a.class(v), clean(r.Safety.Why[a.name])})
+	}
+	d.Numbers = numbers(r)
+	for _, l := range []struct {
+		name string
+		of   *scenario.Latency
+	}{{"acquire (service)", r.Acquire}, {"response (from the intended start)", r.Response}, {"release", r.Release}, {"handoff", r.Handoff}, {"hold", r.HoldNS}} {
+		if h := l.of; h != nil && h.Count > 0 {
+			row := latencyRow{Name: l.name}
+			for _, v := range []int64{h.P50, h.P90, h.P95, h.P99, h.P999, h.Max} {
+				row.Cells = append(row.Cells, nanos(float64(v)))
+			}
+			row.Cells = append(row.Cells, nanos(h.Mean), count(h.Count))
+			d.Latencies = append(d.Latencies, row)
+		}
+	}
+	for _, g := range r.Safety.Registers {
+		d.Registers = append(d.Registers, registerRow{clean(g.Name), count(g.Acknowledged), count(g.Final), count(g.LostUpdates), counted0(g.StaleWrites), count(g.Rejected)})
+	}
+	for _, c := range r.Safety.Causes {
+		d.Causes = append(d.Causes, fmt.Sprintf("%s: %s", clean(c.Cause), count(c.Count)))
+	}
+	for _, w := range r.Safety.Witnesses {
+		d.Witnesses = append(d.Witnesses, viewWitness(w, r.Faults))
+	}
+	for _, f := range r.Faults {
+		d.Faults = append(d.Faults, faultFacts(f))
+	}
+	for _, s := range r.Safety.Damage {
+		d.Damage = append(d.Damage, clean(s))
+	}
+	return d
+}
+
+func counted0(n *int64) string {
+	if n == nil {
+		return none
+	}
+	return count(*n)
+}
+
+func numbers(r result) []fact {
+	fs := []fact{{"server", strings.TrimSpace(clean(r.Server) + " " + clean(r.Version))}, {"durability", clean(r.Durability)}}
+	e := experiments([]result{r})[0]
+	fs = append(fs, fact{"load", e.conditions()}, fact{"waits by", clean(r.WaitPolicy)}, fact{"a vanished owner's hold ends by", clean(r.Bound)})
+	if !r.TTLApplies {
+		fs = append(fs, fact{"TTL", "means nothing to this recipe"})
+	}
+	fs = append(fs, fact{"seed", fmt.Sprint(r.Seed)}, fact{"worker processes", fmt.Sprint(r.Workers)},
+		fact{"acquires", fmt.Sprintf("%s granted, %s failed", count(r.Acquired), count(r.Failed))}, fact{"calls of unknown outcome", count(r.Unknown)})
+	for _, m := range []struct {
+		name string
+		m    metric
+	}{{"throughput per s", mThroughput()}, {"fairness (Jain)", mFairness()}, {"requests per acquire", mRequests()}, {"server CPU s per 1000", mServerCPU()}, {"client CPU s per 1000", mClientCPU()}} {
+		if v, ok := m.m.get(r); ok {
+			fs = append(fs, fact{m.name, m.m.format(v)})
+		}
+	}
+	if r.PerClientMin != nil && r.PerClientMax != nil {
+		fs = append(fs, fact{"grants per client", count(*r.PerClientMin) + " to " + count(*r.PerClientMax)})
+	}
+	if r.UnavailableNS != nil {
+		fs = append(fs, fact{"longest time without a grant", nanos(float64(*r.UnavailableNS))})
+	}
+	if r.RecoveryNS != nil {
+		fs = append(fs, fact{"heal to the next grant", nanos(float64(*r.RecoveryNS))})
+	}
+	if a := r.Arrivals; a != nil {
+		fs = append(fs, fact{"arrivals", fmt.Sprintf("%s = %s completed + %s dropped + %s in flight; pacer late p99 %s", count(a.Arrived), count(a.Completed), count(a.Dropped), count(a.InFlight), nanos(float64(a.PacerLateNS)))})
+	}
+	s := r.Safety
+	fs = append(fs, fact{"overlaps", fmt.Sprintf("%s pairs in %s, %s together", count(s.Overlaps), counted(s.OverlapIncidents, "incident", "incidents"), nanos(float64(s.OverlapNS)))},
+		fact{"breaches of the lock's word", count(s.Breaches)}, fact{"contended grants", count(s.ContendedGrants)},
+		fact{"token regressions", counted0(s.TokenRegressions)}, fact{"lost updates", counted0(s.LostUpdates)}, fact{"stale writes accepted", counted0(s.StaleWrites)})
+	if s.TakeoverBoundNS > 0 {
+		fs = append(fs, fact{"longest wait for a free key", fmt.Sprintf("%s (bound %s)", nanos(float64(s.LongestStuckNS)), nanos(float64(s.TakeoverBoundNS)))})
+	}
+	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
+}
+
+func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView {
+	v := witnessView{Class: clean(w.Class), Sentence: clean(w.Sentence), Cause: clean(w.Cause)}
+	if w.LengthNS > 0 {
+		v.Length = nanos(float64(w.LengthNS))
+	}
+	v.Picture, v.HasPicture = drawWitness(w, faults)
+	for _, c := range w.Calls {
+		line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), nanos(float64(c.InvokeNS)))
+		if c.ReturnNS != 0 {
+			line += fmt.Sprintf(", %s at %s", clean(c.Outcome), nanos(float64(c.ReturnNS)))
+		} else {
+			line += ", no return"
+		}
+		if c.Fence != 0 {
+			line += fmt.Sprintf(", token %d", c.Fence)
+		}
+		v.Calls = append(v.Calls, line+", attempt "+clean(c.Attempt))
+	}
+	return v
+}
+
+func faultFacts(f scenario.FaultResult) []fact {
+	at := func(ns int64) string {
+		if ns == 0 {
+			return ""
+		}
+		return nanos(float64(ns))
+	}
+	others := "nobody, they waited"
+	if f.OthersGrantedNS > 0 {
+		others = "yes, at " + nanos(float64(f.OthersGrantedNS))
+	}
+	if f.Status != "effective" {
+		others = ""
+	}
+	fs := []fact{{"fault", clean(f.Kind)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
+		{"armed", nanos(float64(f.ArmedNS))}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
+		{"granted to others meanwhile", others}, {"longest wait touched by it", at(f.LongestWaitNS)}}
+	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
+}
+
+func pairs(m map[string]string) []fact {
+	var fs []fact
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		fs = append(fs, fact{clean(k), or(clean(m[k]), none)})
+	}
+	return fs
+}

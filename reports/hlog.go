@@ -1,0 +1,85 @@
+package reports
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// The tag of the histograms that the curves are drawn from; latency.hlog has
+// more of them.
+const tagAcquire = "acquire"
+
+// latencies merges the intervals of one tag in the latency.hlog files of some
+// runs. It returns nil if there are none. A file that is damaged gives an
+// error: half a histogram would be a false curve.
+func (r run) latencies(rs []result, tag string) (*hdrhistogram.Histogram, error) {
+	var sum *hdrhistogram.Histogram
+	for _, res := range done(rs) {
+		name := filepath.Join(scenario.DirScenarios, res.Name, scenario.FileLatency)
+		if r.dir == "" || !filepath.IsLocal(name) {
+			continue
+		}
+		f, err := os.Open(filepath.Join(r.dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		h, err := merge(f, tag)
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		switch {
+		case h == nil:
+		case sum == nil:
+			sum = h
+		default:
+			sum.Merge(h)
+		}
+	}
+	return sum, nil
+}
+
+// merge reads a histogram log and adds up the intervals of one tag. Lines of
+// other tags are not handed to the decoder, which would decode them all.
+func merge(in io.Reader, tag string) (*hdrhistogram.Histogram, error) {
+	var lines bytes.Buffer
+	s := bufio.NewScanner(in)
+	s.Buffer(make([]byte, 64<<10), 8<<20)
+	for s.Scan() {
+		if l := s.Text(); strings.HasPrefix(l, "#") || strings.HasPrefix(l, "Tag="+tag+",") {
+			lines.WriteString(l + "\n")
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	reader := hdrhistogram.NewHistogramLogReader(&lines)
+	var sum *hdrhistogram.Histogram
+	for {
+		h, err := reader.NextIntervalHistogram()
+		if err != nil {
+			return nil, fmt.Errorf("read the histogram log: %w", err)
+		}
+		if h == nil {
+			return sum, nil
+		}
+		if sum == nil {
+			sum = h
+		} else {
+			sum.Merge(h)
+		}
+	}
+}

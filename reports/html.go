@@ -1,0 +1,121 @@
+package reports
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+//go:embed report.html.tmpl
+var pageTemplate string
+
+//go:embed report.css
+var pageStyle string
+
+// page is what the template sees.
+type page struct {
+	*content
+	Style   template.CSS
+	Figures []figureView
+	Details []detail
+	Env     *environmentView
+	EnvNote string
+}
+
+type figureView struct {
+	plotFile
+	SVGElement template.HTML
+}
+
+type environmentView struct {
+	Drivers  []fact
+	Clusters []clusterView
+	Missing  []fact
+}
+
+type clusterView struct {
+	Title    string
+	Facts    []fact
+	Settings []fact
+	Nodes    []nodeView
+}
+
+type nodeView struct{ Name, Address, Command, Log string }
+
+// renderHTML writes one page that needs nothing else: style and plots are in
+// it, there are no scripts, and its links lead to files of the run's folder.
+func renderHTML(c *content, r run) ([]byte, error) {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"marks":   func(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") },
+		"heading": heading,
+		"groups":  groupHeads,
+		"span":    func(t table) int { return max(len(t.Cols), 1) },
+		"inc":     func(i int) int { return i + 1 },
+		"half":    func(n int) int { return n - 8 },
+		"below":   func(n int) int { return n - 6 },
+	}).Parse(pageTemplate)
+	if err != nil {
+		return nil, err
+	}
+	p := page{content: c, Style: template.CSS(pageStyle), Details: details(r), EnvNote: r.envNote}
+	for _, f := range c.Plots {
+		// Made by the SVG writer, which escapes every text it is given.
+		p.Figures = append(p.Figures, figureView{f, template.HTML(f.Inline)})
+	}
+	if r.env != nil {
+		p.Env = viewEnvironment(r)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+type groupHead struct {
+	Name string
+	Span int
+	Left bool
+}
+
+// groupHeads is the upper line of a table's heading, or nil.
+func groupHeads(t table) []groupHead {
+	var hs []groupHead
+	any := false
+	for i := 0; i < len(t.Cols); {
+		j := i + 1
+		for j < len(t.Cols) && t.Cols[i].Group != "" && t.Cols[j].Group == t.Cols[i].Group {
+			j++
+		}
+		any = any || t.Cols[i].Group != ""
+		hs = append(hs, groupHead{t.Cols[i].Group, j - i, t.Cols[i].Left})
+		i = j
+	}
+	if !any {
+		return nil
+	}
+	return hs
+}
+
+func viewEnvironment(r run) *environmentView {
+	v := &environmentView{Drivers: pairs(r.env.Drivers), Missing: pairs(r.env.Missing)}
+	for _, c := range r.env.Clusters {
+		cv := clusterView{Title: strings.TrimSpace(fmt.Sprintf("%s (%s): %s %s", clean(c.Backend), clean(c.Topology), clean(c.Product), clean(c.Version))), Settings: pairs(c.Settings)}
+		for _, f := range []fact{{"durability", clean(c.Durability)}, {"binary", clean(c.Binary)}, {"environment", clean(c.Environment)}, {"ready after", fmt.Sprintf("%d ms", c.ReadyMS)}} {
+			if f.Value != "" {
+				cv.Facts = append(cv.Facts, f)
+			}
+		}
+		for _, n := range c.Nodes {
+			nv := nodeView{Name: clean(n.Name), Address: clean(n.Address), Command: clean(strings.Join(n.Command, " "))}
+			if n.Log != "" && r.has(n.Log) {
+				nv.Log = n.Log
+			}
+			cv.Nodes = append(cv.Nodes, nv)
+		}
+		v.Clusters = append(v.Clusters, cv)
+	}
+	return v
+}

@@ -1,0 +1,131 @@
+package reports
+
+import (
+	"encoding/xml"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Time     string       `xml:"time,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Name      string        `xml:"name,attr"`
+	Class     string        `xml:"classname,attr"`
+	Time      string        `xml:"time,attr"`
+	Failure   *junitMessage `xml:"failure"`
+	Error     *junitMessage `xml:"error"`
+	Skipped   *junitMessage `xml:"skipped"`
+	SystemOut string        `xml:"system-out,omitempty"`
+}
+
+type junitMessage struct {
+	Type    string `xml:"type,attr,omitempty"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// junit writes a case per scenario, for CI servers. What is inconclusive is a
+// failure of that type: silence must not turn a build green. A scenario that
+// the user stopped is an error for the same reason.
+func junit(d scenario.Document) ([]byte, error) {
+	all := junitSuites{Name: "lockbench " + clean(d.Suite)}
+	at := map[string]int{}
+	var times []int64
+	var total int64
+	for _, r := range d.Scenarios {
+		i, ok := at[r.Group]
+		if !ok {
+			i = len(all.Suites)
+			at[r.Group] = i
+			all.Suites = append(all.Suites, junitSuite{Name: or(clean(r.Group), "scenarios")})
+			times = append(times, 0)
+		}
+		s := &all.Suites[i]
+		c := testCase(r)
+		s.Cases = append(s.Cases, c)
+		s.Tests++
+		all.Tests++
+		times[i] += r.DurationNS
+		total += r.DurationNS
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+			all.Failures++
+		case c.Error != nil:
+			s.Errors++
+			all.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+			all.Skipped++
+		}
+	}
+	for i := range all.Suites {
+		all.Suites[i].Time = xmlSeconds(times[i])
+	}
+	all.Time = xmlSeconds(total)
+	data, err := xml.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(xml.Header), data, []byte("\n")), nil
+}
+
+func testCase(r result) junitCase {
+	c := junitCase{Name: clean(r.Name), Class: "lockbench." + strings.ReplaceAll(clean(r.Recipe), "/", "."), Time: xmlSeconds(r.DurationNS)}
+	reason := or(clean(r.Reason), "the run gives no reason")
+	said := reasons(r)
+	surprises := make([]string, 0, len(r.Surprises))
+	for _, s := range r.Surprises {
+		surprises = append(surprises, clean(s))
+	}
+	msg := or(strings.Join(surprises, "; "), "the run says no more")
+	switch o := outcomeOf(r); o {
+	case outcomeMissing:
+		c.Skipped = &junitMessage{Message: reason}
+	case outcomeFailed, outcomeInterrupted:
+		c.Error = &junitMessage{Type: string(o), Message: reason}
+	case outcomeWrong:
+		c.Failure = &junitMessage{Type: "not as expected", Message: msg, Text: said}
+	case outcomeInconclusive:
+		c.Failure = &junitMessage{Type: "inconclusive", Message: msg, Text: said}
+	default:
+		c.SystemOut = said
+	}
+	return c
+}
+
+// reasons gives the answers with their sentences, a line each.
+func reasons(r result) string {
+	if r.Status != scenario.StatusDone {
+		return ""
+	}
+	var lines []string
+	for _, a := range answerKinds {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.name, or(clean(a.get(r.Safety)), scenario.Undecided), clean(r.Safety.Why[a.name])), ": "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func xmlSeconds(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e9) }

@@ -1,0 +1,245 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// span is a stretch on one axis at a place on the other.
+type span struct{ at, from, to float64 }
+
+type spans []span
+
+// vertical draws spans of y.
+type vertical struct {
+	spans
+	style draw.LineStyle
+}
+
+func (v vertical) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, s := range v.spans {
+		if s.to > s.from {
+			c.StrokeLine2(v.style, x(s.at), y(s.from), x(s.at), y(s.to))
+		}
+	}
+}
+
+// shade marks stretches of x over the full height, for faults.
+type shade []span
+
+func (s shade) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	for _, b := range s {
+		from, to := max(x(b.from), c.Min.X), min(x(b.to), c.Max.X)
+		if to <= from {
+			continue
+		}
+		c.SetColor(veil)
+		c.Fill(vg.Rectangle{Min: vg.Point{X: from, Y: c.Min.Y}, Max: vg.Point{X: to, Y: c.Max.Y}}.Path())
+	}
+}
+
+// corner writes a text into a corner of a plot.
+type corner struct {
+	text string
+	look look
+}
+
+func (l corner) Plot(c draw.Canvas, _ *plot.Plot) {
+	sty := textStyle(bold(9.5), l.look.color)
+	c.FillText(sty, vg.Point{X: c.Min.X + vg.Points(6), Y: c.Max.Y + vg.Points(11)}, l.text)
+}
+
+// waitRanges draws how long waiters waited: a row per recipe, from p50 to the
+// longest, on a logarithmic axis.
+func waitRanges(e *experiment, clients int, ls map[string]look) figure {
+	f := figure{
+		name: fileName("wait-under-contention", e.title(), fmt.Sprintf("%dc", clients)), title: "How long a client waited for a wanted lock, " + e.at(clients), subtitle: e.figureConditions(clients),
+		caption: "From the call of an acquire to its grant: median, 90th and 99th percentile and the longest wait (the median of the repeats for each). Further left is better; the axis is logarithmic.",
+		width:   figureWidth,
+	}
+	p := newPlot("wait until the grant", "")
+	p.Add(grid{true, false})
+	var names []string
+	var w waitRows
+	lo, hi := math.Inf(1), 0.0
+	for _, name := range e.rows {
+		rs := e.runs[point{name, clients}]
+		var qs []float64
+		for _, q := range []func(*scenario.Latency) int64{p50, p90, p99, top} {
+			if s := statOf(rs, mAcquire(q).get); s.n > 0 {
+				qs = append(qs, max(s.med, 1))
+			}
+		}
+		if len(qs) < 4 {
+			continue
+		}
+		lo, hi = min(lo, qs[0]), max(hi, qs[3])
+		w = append(w, waitRow{qs, ls[name]})
+		names = append(names, name)
+	}
+	if len(w) == 0 {
+		return figure{}
+	}
+	p.Add(w)
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks(roundNanos)
+	p.X.Min, p.X.Max = decade(lo*0.9, hi*1.1)
+	// The first recipe stands on top.
+	var ticks []plot.Tick
+	for i, n := range names {
+		ticks = append(ticks, plot.Tick{Value: float64(len(names) - 1 - i), Label: n})
+	}
+	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
+	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(ticks), 0, 0
+	f.height = vg.Points(110 + 40*float64(len(names)))
+	f.plots = []*plot.Plot{p}
+	return f
+}
+
+type waitRow struct {
+	qs   []float64 // p50, p90, p99, longest
+	look look
+}
+
+type waitRows []waitRow
+
+func (w waitRows) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	names := []string{"p50", "p90", "p99", "max"}
+	sty := textStyle(sans(8), soft)
+	sty.XAlign, sty.YAlign = text.XCenter, text.YBottom
+	for i, row := range w {
+		at := y(float64(len(w) - 1 - i))
+		thin := draw.LineStyle{Color: row.look.color, Width: vg.Points(1.2)}
+		thick := draw.LineStyle{Color: row.look.color, Width: vg.Points(4)}
+		c.StrokeLine2(thin, x(row.qs[0]), at, x(row.qs[3]), at)
+		c.StrokeLine2(thick, x(row.qs[0]), at, x(row.qs[1]), at)
+		last := vg.Length(math.Inf(-1))
+		for j, q := range row.qs {
+			radius := 4.0
+			if j > 0 {
+				radius = 3
+			}
+			c.DrawGlyph(draw.GlyphStyle{Color: row.look.color, Radius: vg.Points(radius), Shape: markOf(j)}, vg.Point{X: x(q), Y: at})
+			// A name that would lie upon the one before it is left out.
+			if x(q)-last > vg.Points(20) {
+				c.FillText(sty, vg.Point{X: x(q), Y: at + vg.Points(6)}, names[j])
+				last = x(q)
+			}
+		}
+	}
+}
+
+func markOf(quantile int) draw.GlyphDrawer {
+	switch quantile {
+	case 0:
+		return draw.CircleGlyph{}
+	case 3:
+		return draw.CrossGlyph{}
+	}
+	return draw.RingGlyph{}
+}
+
+// overTime draws grants per second around a fault, a panel per recipe, the
+// fault's time shaded: an empty stretch is everybody waiting.
+func overTime(e *experiment, ls map[string]look) figure {
+	f := figure{
+		name: fileName("throughput-over-time", e.title()), title: "Grants per second around " + clean(list(e.faults)), subtitle: "shaded: while the fault lasted · " + e.figureConditions(0),
+		caption: "Grants in each second of the measured window; shaded: from the fault's begin to its heal. An empty stretch means that everybody waited. The first repeat of each recipe.",
+		width:   figureWidth,
+	}
+	end, most := 0.0, 1.0
+	type panel struct {
+		name string
+		r    result
+	}
+	var panels []panel
+	for _, name := range e.rows {
+		for _, r := range done(e.of(name)) {
+			if len(r.PerSecond) > 0 {
+				panels = append(panels, panel{name, r})
+				end = max(end, float64(len(r.PerSecond)))
+				for _, n := range r.PerSecond {
+					most = max(most, float64(n))
+				}
+				break
+			}
+		}
+	}
+	for i, pn := range panels {
+		p := newPlot("", "")
+		p.Add(faultSpans(pn.r))
+		bars := make(spans, 0, len(pn.r.PerSecond))
+		for s, n := range pn.r.PerSecond {
+			bars = append(bars, span{float64(s), 0, float64(n)})
+		}
+		p.Add(grid{false, true}, columns{bars, ls[pn.name]}, corner{pn.name + missed(pn.r), ls[pn.name]})
+		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, end, 0, most*1.05
+		p.Y.Tick.Marker = plot.ConstantTicks([]plot.Tick{{Value: 0, Label: "0"}, {Value: most, Label: count(int64(most))}})
+		if i == len(panels)-1 {
+			p.X.Label.Text = "seconds of the measured window"
+		} else {
+			p.X.Tick.Marker = unlabelled{p.X.Tick.Marker}
+		}
+		p.Title.Text = " " // room for the panel's name
+		p.Title.TextStyle.Font = sans(6)
+		f.plots = append(f.plots, p)
+	}
+	f.yLabel = "grants per second"
+	f.height = vg.Points(86 + 76*float64(len(panels)))
+	return f
+}
+
+// unlabelled keeps the ticks of an axis and drops their labels.
+type unlabelled struct{ plot.Ticker }
+
+func (u unlabelled) Ticks(min, max float64) []plot.Tick {
+	ts := u.Ticker.Ticks(min, max)
+	for i := range ts {
+		ts[i].Label = ""
+	}
+	return ts
+}
+
+// columns draws a bar per second.
+type columns struct {
+	spans
+	look look
+}
+
+func (b columns) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	c.SetColor(b.look.color)
+	for _, s := range b.spans {
+		if s.to > 0 {
+			c.Fill(vg.Rectangle{Min: vg.Point{X: x(s.at + 0.08), Y: y(0)}, Max: vg.Point{X: x(s.at + 0.92), Y: y(s.to)}}.Path())
+		}
+	}
+}
+
+func faultSpans(r result) shade {
+	var s shade
+	for _, f := range r.Faults {
+		if f.HealedNS > f.InjectedNS {
+			s = append(s, span{0, float64(f.InjectedNS) / 1e9, float64(f.HealedNS) / 1e9})
+		}
+	}
+	return s
+}
+
+func missed(r result) string {
+	for _, f := range r.Faults {
+		if f.Status != "effective" {
+			return ": the fault missed"
+		}
+	}
+	return ""
+}
