@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os"
@@ -118,13 +119,23 @@ func (b *bench) start(t *testing.T) *bench {
 	log := must[*os.File](t)(os.Create(filepath.Join(t.TempDir(), "log")))
 	t.Cleanup(func() {
 		_ = log.Close()
-		if words, _ := os.ReadFile(log.Name()); t.Failed() && len(words) > 0 {
+		words, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		if bytes.Contains(words, []byte("DATA RACE")) {
+			t.Error("data race in a worker")
+		}
+		if t.Failed() && len(words) > 0 {
 			t.Logf("workers' log:\n%s", words)
 		}
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	b.pool = must[*Pool](t)(StartPool(ctx, PoolOptions{Run: b.run, Command: []string{exe}, Specs: b.specs(), Log: log}))
+	b.pool = must[*Pool](t)(StartPool(ctx, PoolOptions{
+		Run: b.run, Command: []string{exe}, Specs: b.specs(), Log: log,
+		Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"), // a race detector's process lingers for a second
+	}))
 	return b
 }
 

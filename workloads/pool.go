@@ -251,6 +251,8 @@ func (m *member) sample(late bool) scenario.WorkerSample {
 		s.Error = "it did not end in time and was killed"
 	case done == nil:
 		s.Error = m.failure().Error()
+	case s.Error == "" && m.proc.Err() != nil:
+		s.Error = "after its report: " + m.proc.Err().Error()
 	}
 	return s
 }
