@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -217,12 +218,48 @@ func TestSpecErrors(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
-	// A server that is nowhere: no PATH helps, since memcached's usual folders
-	// are searched too, so only the environment's override can be shown here.
+func TestNamedByTheEnvironment(t *testing.T) {
 	t.Setenv("LOCKBENCH_SERVER_MEMCACHED", "/nonexistent/memcached")
 	if _, err := cluster.Find("memcached", ""); !errors.Is(err, cluster.ErrBinary) || !strings.Contains(err.Error(), "LOCKBENCH_SERVER_MEMCACHED") {
 		t.Errorf("error %v, want ErrBinary that names the variable", err)
+	}
+	// The flag wins.
+	t.Setenv("LOCKBENCH_SERVER_MEMCACHED", "")
+	b, err := cluster.Find("memcached", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LOCKBENCH_SERVER_MEMCACHED", "/nonexistent/memcached")
+	if got, err := cluster.Find("memcached", b.Path); err != nil || got.Path != b.Path {
+		t.Errorf("found %+v, %v; want %s", got, err, b.Path)
+	}
+}
+
+// A folder laid out as Apache's archive is: lib/ with versioned jars.
+func TestZooKeeperFromAFolder(t *testing.T) {
+	b, err := cluster.Find("zookeeper", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "lib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, jar := range filepath.SplitList(b.Extra["classpath"]) {
+		name := filepath.Base(jar)
+		if i == 0 {
+			name = "zookeeper-9.8.7.jar"
+		}
+		if err := os.Symlink(jar, filepath.Join(dir, "lib", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := cluster.Spec{Backend: "zookeeper", Binary: dir, Settings: clustertest.FastZooKeeper()}
+	c := clustertest.StartSpec(t, spec)
+	if !slices.ContainsFunc(c.Info().Nodes[0].Command, func(arg string) bool {
+		return strings.Contains(arg, filepath.Join(dir, "lib", "zookeeper-9.8.7.jar"))
+	}) {
+		t.Errorf("it was started by %q", c.Info().Nodes[0].Command)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/supervise"
@@ -110,5 +111,16 @@ func TestLogLines(t *testing.T) {
 	}
 	if got := logLines(filepath.Join(t.TempDir(), "none"), 0); got != nil {
 		t.Errorf("of no file: %v", got)
+	}
+}
+
+// What is not there is said with the command that brings it.
+func TestMissing(t *testing.T) {
+	for _, backend := range Backends() {
+		_, err := search{backend: backend}.program("no-such-program-anywhere")
+		m, ok := errors.AsType[*MissingError](err)
+		if !errors.Is(err, ErrMissing) || !ok || m.Backend != backend || m.Command == "" || !strings.Contains(err.Error(), m.Command) {
+			t.Errorf("%s: %v", backend, err)
+		}
 	}
 }
