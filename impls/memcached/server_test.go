@@ -18,3 +18,19 @@ func TestOnServer(t *testing.T) {
 		})
 	}
 }
+
+func TestRequests(t *testing.T) {
+	c := clustertest.Start(t, "memcached", "single")
+	counters := func() map[string]int64 {
+		nodes, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nodes[0].Counters
+	}
+	for _, r := range memcached.Recipes() {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			recipetest.Requests(t, r, recipetest.Config(c.Addresses(), c.Account(), 10*time.Second), counters)
+		})
+	}
+}

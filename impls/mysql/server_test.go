@@ -20,3 +20,19 @@ func TestOnServer(t *testing.T) {
 		})
 	}
 }
+
+func TestRequests(t *testing.T) {
+	c := clustertest.Start(t, "mysql", "single")
+	counters := func() map[string]int64 {
+		nodes, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nodes[0].Counters
+	}
+	for _, r := range mysql.Recipes() {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			recipetest.Requests(t, r, recipetest.Config(c.Addresses(), c.Account(), 10*time.Second), counters)
+		})
+	}
+}
