@@ -12,9 +12,14 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile bounds a specification. Real ones have a few kilobytes; the bound
-// keeps a file given by mistake from being parsed for minutes.
-const maxFile = 256 << 10
+// The bounds of a specification. Real ones have a few kilobytes and five
+// levels; a resolved one has about a kilobyte for each scenario. They keep a
+// file given by mistake from being parsed for minutes.
+const (
+	maxFile     = 256 << 10
+	maxResolved = 2 << 20
+	maxDepth    = 32
+)
 
 // decoder fills Go values from a YAML tree. The library's own decoder stops
 // at the first mistake and forgets where values stood; this one goes on, so
@@ -36,9 +41,14 @@ type shorthand interface{ setShort(string) }
 func (w *Workload) setShort(s string)  { w.Kind = s }
 func (f *FaultSpec) setShort(s string) { f.Kind = s }
 
-// decodeYAML reads data into out, a pointer to a struct with yaml tags.
-func decodeYAML(file string, data []byte, out any) (*decoder, error) {
+// decodeYAML reads data, at most limit bytes, into out, a pointer to a struct
+// with yaml tags.
+func decodeYAML(file string, data []byte, limit int, out any) (*decoder, error) {
 	d := &decoder{file: file, places: map[string]position{}}
+	if len(data) > limit {
+		d.problem("", position{}, fmt.Sprintf("the file has %d bytes, a suite at most %d", len(data), limit), "is it the right file?")
+		return d, d.err()
+	}
 	root, err := d.parse(data)
 	if err == nil {
 		d.value("", root, reflect.ValueOf(out).Elem())
@@ -58,8 +68,8 @@ func (d *decoder) parse(data []byte) (root ast.Node, err error) {
 	fail := func(at position, msg, hint string) (ast.Node, error) {
 		return nil, &Invalid{Problems: []Problem{{File: d.file, Line: at.line, Column: at.column, Message: msg, Hint: hint}}}
 	}
-	if len(data) > maxFile {
-		return fail(position{}, fmt.Sprintf("the file has %d bytes, a suite at most %d", len(data), maxFile), "is it the right file?")
+	if line := tooDeep(data); line > 0 {
+		return fail(position{line, 1}, fmt.Sprintf("nested more than %d deep", maxDepth), "is it the right file?")
 	}
 	// A mistake of the library on odd input must not end the program.
 	defer func() {
@@ -92,6 +102,40 @@ func (d *decoder) parse(data []byte) (root ast.Node, err error) {
 		return bodies[0], nil
 	}
 	return fail(at(bodies[1]), "the file has a second YAML document", "write one suite to a file")
+}
+
+// tooDeep tells the first line on which a file is nested deeper than any
+// suite, or 0. The library recurses for each level and takes time and memory
+// by the square of them, so a few kilobytes could end the program. Brackets in
+// texts and comments count too: real ones are closed again.
+func tooDeep(data []byte) int {
+	line, open := 1, 0
+	lead := 0 // length of the line's indentation and list marks; -1 after them
+	for _, c := range data {
+		if c == '\n' || c == '\r' {
+			lead = 0
+			if c == '\n' {
+				line++
+			}
+			continue
+		}
+		switch {
+		case strings.IndexByte(" \t-?:!&*|>", c) < 0:
+			lead = -1
+		case lead >= 0:
+			lead++
+		}
+		switch c {
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(0, open-1)
+		}
+		if open > maxDepth || lead > 4*maxDepth {
+			return line
+		}
+	}
+	return 0
 }
 
 // at is where a node stands.
@@ -167,7 +211,7 @@ func (d *decoder) plain(path string, n ast.Node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		if text, ok := d.text(path, n, "a text"); ok {
-			v.SetString(text)
+			v.SetString(strings.TrimSpace(text)) // a block text ends in a line break
 		}
 	case reflect.Bool:
 		if b, ok := n.(*ast.BoolNode); ok {
@@ -208,7 +252,8 @@ func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
 		// One element stands for the list of it.
 		one := reflect.MakeSlice(v.Type(), 1, 1)
 		v.Set(one)
-		d.value(path, n, one.Index(0))
+		d.places[path] = at(n)
+		d.value(path+"[0]", n, one.Index(0))
 		return
 	}
 	all := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
@@ -251,7 +296,11 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		key, _ := scalar(pair.Key)
 		field, ok := fields[key]
 		if !ok {
-			d.problem(join(path, key), at(pair.Key), "no such field", didYouMean(Nearest(key, known), known))
+			hint := didYouMean(Nearest(key, known), known)
+			if pair.Key.IsMergeKey() {
+				hint = `put what is common under "defaults"`
+			}
+			d.problem(join(path, key), at(pair.Key), "no such field", hint)
 			continue
 		}
 		d.value(join(path, key), pair.Value, field)
@@ -300,6 +349,10 @@ func scalar(n ast.Node) (string, bool) {
 		return s.Value, true
 	case *ast.LiteralNode:
 		return s.Value.Value, true
+	case *ast.MappingKeyNode:
+		return scalar(s.Value)
+	case *ast.MergeKeyNode:
+		return "<<", true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return s.GetToken().Value, true
 	}
@@ -314,6 +367,10 @@ func describe(n ast.Node) string {
 		return "a list"
 	}
 	if s, ok := scalar(n); ok {
+		const enough = 60
+		if runes := []rune(s); len(runes) > enough {
+			s = string(runes[:enough]) + "..."
+		}
 		return strconv.Quote(s)
 	}
 	return "something else"

@@ -8,14 +8,14 @@ import (
 )
 
 // maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
-const maxScenarios = 5000
+const maxScenarios = 1000
 
 // ParseFile reads a suite. The name stands in messages only. The error is an
 // *Invalid, which names the line, the column and the field of every problem
 // that can be found without knowing the recipes.
 func ParseFile(name string, data []byte) (File, error) {
 	f := File{source: name}
-	d, err := decodeYAML(name, data, &f)
+	d, err := decodeYAML(name, data, maxFile, &f)
 	if err != nil {
 		return File{}, err
 	}

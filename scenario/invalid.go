@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // ErrInvalid is what every error of a wrong specification is, by errors.Is:
@@ -56,7 +57,14 @@ func (p Problem) String() string {
 	if p.Hint != "" {
 		b.WriteString("; " + p.Hint)
 	}
-	return b.String()
+	// Names come from the file as they are; one line must stay one line, and
+	// harmless to a terminal.
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, b.String())
 }
 
 // sorted orders by place and drops repetitions: a wrong default is met again

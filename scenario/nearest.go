@@ -13,6 +13,9 @@ func Nearest(word string, known []string) []string {
 		name string
 		cost int
 	}
+	if len(word) > 100 {
+		return nil
+	}
 	word = strings.ToLower(word)
 	var found []candidate
 	for _, name := range known {
@@ -32,7 +35,10 @@ func Nearest(word string, known []string) []string {
 	})
 	names := make([]string, 0, 3)
 	for _, c := range found[:min(3, len(found))] {
-		names = append(names, c.name)
+		// Beside a near name a far one only distracts.
+		if c.cost <= found[0].cost+1 {
+			names = append(names, c.name)
+		}
 	}
 	return names
 }

@@ -30,7 +30,7 @@ func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error
 // does a suite. The error is an *Invalid.
 func ParseResolved(name string, data []byte) (Resolved, error) {
 	var r Resolved
-	d, err := decodeYAML(name, data, &r)
+	d, err := decodeYAML(name, data, maxResolved, &r)
 	if err != nil {
 		return Resolved{}, err
 	}
