@@ -99,6 +99,8 @@ func (j *judgement) verdict(h *history.History) Answer {
 		return Answer{Unknown, fmt.Sprintf("the history is damaged in %s: what is missing may be a violation", count(int64(len(h.Damage)), "place", "places"))}
 	case len(j.opt.FaultMissed) > 0:
 		return Answer{Unknown, "a planned fault hit nothing: " + j.opt.FaultMissed[0]}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
 	case r.Malformed > 0:
 		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
 	case r.UncertainOverlaps > 0:

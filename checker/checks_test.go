@@ -51,9 +51,10 @@ func bruteTokens(h *history.History) int64 {
 }
 
 func TestTokensAgainstBruteForce(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(4, 4))
 	var good, bad int
-	for i := range 30000 {
+	for i := range 20000 {
 		b := newBuilder()
 		token := uint64(0)
 		for n := range rng.IntN(7) {
@@ -96,8 +97,9 @@ func TestMissingToken(t *testing.T) {
 }
 
 func TestContendedAgainstBruteForce(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(6, 6))
-	for i := range 20000 {
+	for i := range 8000 {
 		h := &simulate(rng, 1+rng.IntN(4), 25, 6, true).h
 		ends := map[history.Attempt]int64{}
 		for _, x := range Holds(h) {
@@ -217,8 +219,9 @@ func bruteStuck(h *history.History, end int64) int64 {
 }
 
 func TestStuckAgainstBruteForce(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 1))
-	for i := range 20000 {
+	for i := range 8000 {
 		h := &simulate(rng, 1+rng.IntN(4), 25, 5, true).h
 		want := bruteStuck(h, 25)
 		r := Check(h, Options{Leased: true, Takeover: 3, End: 25})

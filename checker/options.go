@@ -38,6 +38,10 @@ type Options struct {
 	// nothing. One is enough to rule out "safe".
 	FaultMissed []string
 
+	// Incomplete says why the record is not whole although nothing of it is
+	// damaged (the run was killed, say); it too rules out "safe".
+	Incomplete string
+
 	// MaxWitnesses limits the witnesses of each class; 0 means 3.
 	MaxWitnesses int
 }

@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// compare holds the result against what was expected. A certain contradiction
+// makes it false whatever else is in doubt; a doubt, or a fault that missed,
+// makes it null.
+func (d *derivation) compare() {
+	r := &d.result
+	wrong, open := false, false
+	surprise := func(format string, args ...any) { r.Surprises = append(r.Surprises, fmt.Sprintf(format, args...)) }
+
+	for _, reason := range d.missed {
+		open = true
+		surprise("inconclusive: a planned fault missed, %s", reason)
+	}
+	if d.died != "" {
+		open = true
+		surprise("inconclusive: %s", d.died)
+	}
+	if n := len(d.history.Damage); n > 0 {
+		open = true
+		surprise("inconclusive: the history is damaged in %d places, first %s", n, d.history.Damage[0])
+	}
+	for _, answer := range []struct{ name, want, got string }{
+		{"verdict", r.Expect.Verdict, r.Safety.Verdict},
+		{"promise", r.Expect.Promise, r.Safety.Promise},
+		{"liveness", r.Expect.Liveness, r.Safety.Liveness},
+	} {
+		why := r.Safety.Why[answer.name]
+		switch {
+		case answer.want == "" || answer.want == answer.got:
+		case answer.got == scenario.Undecided:
+			open = true
+			surprise("%s: expected %s, but it is unknown: %s", answer.name, answer.want, why)
+		default:
+			wrong = true
+			surprise("%s: expected %s, but it is %s: %s", answer.name, answer.want, answer.got, why)
+		}
+	}
+	for _, text := range r.Expect.Thresholds {
+		t, err := scenario.ParseThreshold(text)
+		if err != nil {
+			open = true
+			surprise("threshold %q cannot be read: %v", text, err)
+			continue
+		}
+		met, known := t.Check(*r)
+		switch {
+		case !known:
+			open = true
+			surprise("threshold %s: not measured", t)
+		case !met:
+			wrong = true
+			surprise("threshold %s: not met", t)
+		}
+	}
+	switch {
+	case wrong:
+		r.AsExpected = ptr(false)
+	case !open:
+		r.AsExpected = ptr(true)
+	}
+}

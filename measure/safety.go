@@ -1,0 +1,121 @@
+package measure
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/checker"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// serverSlack is taken off a lease for the coarseness of servers' clocks: they
+// read the time once per round of their loop, or in whole milliseconds.
+const serverSlack = 50 * time.Millisecond
+
+// takeoverSlack is added to a recipe's takeover bound for a machine on which
+// servers, clients and waiters share few cores.
+const takeoverSlack = 500 * time.Millisecond
+
+// judge lets the checker answer, and puts its answers into the result's words.
+func (d *derivation) judge() {
+	s := d.scenario
+	o := checker.Options{
+		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing,
+		Start: d.samples.Start, End: d.samples.End,
+		Paused: d.paused(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.died,
+	}
+	if d.info.Bound == impls.BoundTTL {
+		o.TTL, o.Slack = s.TTL.D(), serverSlack
+	}
+	if d.info.Takeover != nil {
+		o.Takeover = d.info.Takeover(s.TTL.D()) + takeoverSlack
+		if d.info.Polls {
+			o.Takeover += s.Poll.Max
+		}
+	}
+	rep := checker.Check(d.history, o)
+
+	safety := &d.result.Safety
+	*safety = scenario.Safety{
+		Verdict: rep.Verdict.Value, Promise: rep.Promise.Value, Liveness: rep.Liveness.Value,
+		Why:      map[string]string{"verdict": rep.Verdict.Why, "promise": rep.Promise.Why, "liveness": rep.Liveness.Why},
+		Overlaps: rep.Overlaps, OverlapIncidents: rep.Incidents, OverlapNS: rep.OverlapNS, Breaches: rep.BreachTotal(),
+		ContendedGrants: rep.ContendedGrants, LongestStuckNS: rep.Stuck.Length(), TakeoverBoundNS: int64(o.Takeover),
+		Causes: []scenario.Cause{},
+	}
+	if d.info.Fencing {
+		safety.TokenRegressions = ptr(rep.TokenRegressions)
+	} else {
+		d.unmeasured("token_regressions", "the recipe has no fencing tokens")
+	}
+	d.registers(rep)
+	for _, c := range rep.Causes {
+		safety.Causes = append(safety.Causes, scenario.Cause{Cause: c.Cause, Count: c.Count})
+	}
+	for _, w := range rep.Witnesses {
+		safety.Witnesses = append(safety.Witnesses, d.witness(w))
+	}
+	for _, x := range d.history.Damage {
+		safety.Damage = append(safety.Damage, x.String())
+	}
+	if rep.UncertainOverlaps > 0 {
+		d.warning("the clocks leave open whether %d more pairs of holds overlapped", rep.UncertainOverlaps)
+	}
+}
+
+// registers copies the accounts of the guarded registers.
+func (d *derivation) registers(rep checker.Report) {
+	safety := &d.result.Safety
+	if len(rep.Registers) == 0 {
+		d.unmeasured("lost_updates", "the load guards no register")
+		d.unmeasured("stale_writes", "the load guards no register")
+		return
+	}
+	var lost, stale int64
+	known := true
+	for _, reg := range rep.Registers {
+		lost += reg.LostUpdates
+		stale += reg.StaleWrites
+		known = known && reg.Known
+		out := scenario.Register{Name: "plain", Acknowledged: reg.Accepted, Final: reg.Final, LostUpdates: reg.LostUpdates, Rejected: reg.Rejected}
+		if reg.Fenced {
+			out.Name = "fenced"
+		}
+		if d.info.Fencing {
+			out.StaleWrites = ptr(reg.StaleWrites)
+		}
+		if reg.Known {
+			safety.Registers = append(safety.Registers, out)
+		}
+		if reg.Contradiction != "" {
+			d.warning("the %s register's account cannot be true, %s", out.Name, reg.Contradiction)
+		}
+	}
+	// What is certain counts, even if more may be missing.
+	if known || lost > 0 {
+		safety.LostUpdates = ptr(lost)
+	} else {
+		d.unmeasured("lost_updates", "what the guarded register held in the end was not recorded")
+	}
+	if d.info.Fencing {
+		safety.StaleWrites = ptr(stale)
+	} else {
+		d.unmeasured("stale_writes", "the recipe has no fencing tokens")
+	}
+}
+
+func (d *derivation) witness(w checker.Witness) scenario.Witness {
+	out := scenario.Witness{Class: string(w.Class), Key: w.Key, Sentence: d.sentence(w), LengthNS: w.Length(), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
+	for _, c := range w.Calls {
+		call := scenario.WitnessCall{
+			Client: c.Client, Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
+			Fence: c.Fence, InvokeNS: c.Invoke - d.samples.Start,
+		}
+		if c.Outcome != history.Open && c.Return >= c.Invoke {
+			call.ReturnNS = c.Return - d.samples.Start
+		}
+		out.Calls = append(out.Calls, call)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/checker"
+	"github.com/lockbench/lockbench/history"
+)
+
+// when tells a stamp as the time since the window's start, finely enough that
+// two stamps of one witness differ.
+func (d *derivation) when(stamp int64) string {
+	return fmt.Sprintf("%.3f s", time.Duration(stamp-d.samples.Start).Seconds())
+}
+
+// length tells a time with three digits.
+func length(ns int64) string {
+	x := time.Duration(ns)
+	unit := time.Duration(1)
+	for _, u := range []time.Duration{10 * time.Millisecond, time.Millisecond, 10 * time.Microsecond, time.Microsecond} {
+		if x.Abs() >= 100*u {
+			unit = u
+			break
+		}
+	}
+	return x.Round(unit).String()
+}
+
+// sentence tells a witness to a person.
+func (d *derivation) sentence(w checker.Witness) string {
+	key := fmt.Sprintf("k%d", w.Key)
+	call := func(i int) history.Call {
+		if i < len(w.Calls) {
+			return w.Calls[i]
+		}
+		return history.Call{}
+	}
+	a, b := call(0), call(1)
+	last := call(len(w.Calls) - 1)
+	var s string
+	switch w.Class {
+	case checker.Overlap:
+		s = fmt.Sprintf("client %d was granted %s at %s and still held it when client %d was granted it at %s; both held it for %s",
+			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return), length(w.Length()))
+	case checker.DoubleHold:
+		s = fmt.Sprintf("client %d was granted %s at %s and client %d at %s, and the lock's own answers show that neither's hold had ended before the other's began",
+			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return))
+	case checker.ZombieSuccess:
+		if a.Attempt == b.Attempt {
+			s = fmt.Sprintf("the lock confirmed a %s of client %d on %s at %s, though that hold was over since the %s at %s",
+				last.Kind, a.Client, key, d.when(last.Return), b.Kind, d.when(b.Return))
+		} else {
+			s = fmt.Sprintf("client %d was granted %s at %s; client %d was granted it at %s, and yet the lock later confirmed a release or renewal of client %d's hold",
+				a.Client, key, d.when(a.Return), b.Client, d.when(b.Return), a.Client)
+		}
+	case checker.EarlyExpiry:
+		s = fmt.Sprintf("client %d was granted %s at %s, and client %d was granted it at %s, while the first lease still had time and nobody had sent a release",
+			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return))
+	case checker.LostLock:
+		s = fmt.Sprintf("client %d was granted %s at %s; its %s at %s was told that the lock was lost, though nothing had ended the hold",
+			a.Client, key, d.when(a.Return), last.Kind, d.when(last.Return))
+	case checker.TokenRegression:
+		s = fmt.Sprintf("client %d was granted %s at %s with token %d, and client %d at %s with token %d, which is not greater",
+			a.Client, key, d.when(a.Return), a.Fence, b.Client, d.when(b.Return), b.Fence)
+	case checker.MissingToken:
+		s = fmt.Sprintf("client %d was granted %s at %s without a fencing token", a.Client, key, d.when(a.Return))
+	case checker.LostUpdate:
+		s = fmt.Sprintf("the %s register of %s accepted %d writes of one more each and ended at %d, so that %d of them no longer count",
+			register(last), key, last.Arg, last.Value, w.Count)
+		if len(w.Calls) == 3 {
+			s += fmt.Sprintf("; clients %d (at %s) and %d (at %s) both wrote %d", a.Client, d.when(a.Return), b.Client, d.when(b.Return), a.Arg)
+		}
+	case checker.StaleWrite:
+		s = fmt.Sprintf("the %s register of %s accepted client %d's write at %s with token %d", register(last), key, last.Client, d.when(last.Return), last.Fence)
+		if len(w.Calls) == 2 {
+			s += fmt.Sprintf(", after it had seen token %d from client %d", a.Fence, a.Client)
+		}
+	case checker.StuckKey:
+		s = fmt.Sprintf("%s was free and wanted for %s from %s on", key, length(w.Length()), d.when(w.From))
+		if len(w.Calls) > 0 {
+			s += fmt.Sprintf("; client %d had asked for it at %s", a.Client, d.when(a.Invoke))
+		}
+	default:
+		s = fmt.Sprintf("%s on %s", w.Class, key)
+	}
+	return s + d.pauses(w)
+}
+
+func register(c history.Call) string {
+	if c.Flags&history.FlagFenced != 0 {
+		return "fenced"
+	}
+	return "plain"
+}
+
+// pauses names the pauses of the clients of a witness that touch it.
+func (d *derivation) pauses(w checker.Witness) string {
+	if len(w.Calls) == 0 {
+		return ""
+	}
+	from, to := w.From, w.To
+	for _, c := range w.Calls {
+		from, to = min(from, c.Invoke), max(to, c.Invoke, c.Return)
+	}
+	var b strings.Builder
+	for _, p := range d.paused() {
+		for _, c := range w.Calls {
+			if c.Client == p.Client && p.From < to && p.To > from {
+				fmt.Fprintf(&b, "; client %d was paused from %s to %s", p.Client, d.when(p.From), d.when(p.To))
+				break
+			}
+		}
+	}
+	return b.String()
+}

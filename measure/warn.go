@@ -1,0 +1,48 @@
+package measure
+
+import (
+	"time"
+)
+
+// Beyond these a number says more about the machine than about the lock.
+const (
+	saturatedShare  = 0.75 // of the machine's CPU, used by the workers alone
+	busyShare       = 0.9  // of the machine's CPU, used by all
+	pacerLate       = 5 * time.Millisecond
+	clockTooCoarse  = 50 * time.Microsecond
+	fewForP99       = 100
+	fewForThousands = 1000
+)
+
+// warn notes what a reader of the numbers must know.
+func (d *derivation) warn() {
+	r := &d.result
+	if n := d.samples.End - d.samples.Start; n > 0 && d.cpus > 0 {
+		if share := float64(d.workerCPU()) / float64(n) / float64(d.cpus); share > saturatedShare {
+			d.warning("generator saturated: the workers used %.0f %% of the machine's %d CPUs, so the numbers may be theirs and not the lock's", 100*share, d.cpus)
+		}
+	}
+	if b := d.samples.BusyCPU; b != nil && *b > busyShare {
+		d.warning("machine busy: %.0f %% of its CPU time was used", 100**b)
+	}
+	if a := r.Arrivals; a != nil && a.PacerLateNS > int64(pacerLate) {
+		d.warning("pacer late: one arrival in a hundred began more than %s after its time", length(a.PacerLateNS))
+	}
+	if u := d.samples.ClockUncertaintyNS; u > int64(clockTooCoarse) {
+		d.warning("clocks uncertain: stamps of two processes may be off by %s", length(2*u))
+	}
+	switch {
+	case r.Acquired > 0 && r.Acquired < fewForP99:
+		d.warning("few samples: %d acquires; percentiles from the 99th on are the largest value", r.Acquired)
+	case r.Acquired > 0 && r.Acquired < fewForThousands:
+		d.warning("few samples: %d acquires; the 99.9th percentile is the largest value", r.Acquired)
+	}
+	for _, w := range d.samples.Workers {
+		if w.Error != "" {
+			d.warning("the worker with pid %d did not come to its end: %s", w.PID, w.Error)
+		}
+	}
+	if n := len(d.history.Damage); n > 0 {
+		d.warning("the history is damaged in %d places; first: %s", n, d.history.Damage[0])
+	}
+}
