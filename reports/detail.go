@@ -179,9 +179,9 @@ func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView 
 	}
 	v.Picture, v.HasPicture = drawWitness(w, faults)
 	for _, c := range w.Calls {
-		line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), nanos(float64(c.InvokeNS)))
+		line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), stamp(c.InvokeNS))
 		if c.ReturnNS != 0 {
-			line += fmt.Sprintf(", %s at %s", clean(c.Outcome), nanos(float64(c.ReturnNS)))
+			line += fmt.Sprintf(", %s at %s", clean(c.Outcome), stamp(c.ReturnNS))
 		} else {
 			line += ", no return"
 		}
@@ -198,18 +198,22 @@ func faultFacts(f scenario.FaultResult) []fact {
 		if ns == 0 {
 			return ""
 		}
-		return nanos(float64(ns))
+		return stamp(ns)
+	}
+	longest := ""
+	if f.LongestWaitNS > 0 {
+		longest = nanos(float64(f.LongestWaitNS))
 	}
 	others := "nobody, they waited"
 	if f.OthersGrantedNS > 0 {
-		others = "yes, at " + nanos(float64(f.OthersGrantedNS))
+		others = "yes, at " + stamp(f.OthersGrantedNS)
 	}
 	if f.Status != "effective" {
 		others = ""
 	}
 	fs := []fact{{"fault", clean(f.Kind)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
-		{"armed", nanos(float64(f.ArmedNS))}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
-		{"granted to others meanwhile", others}, {"longest wait touched by it", at(f.LongestWaitNS)}}
+		{"armed", stamp(f.ArmedNS)}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
+		{"granted to others meanwhile", others}, {"longest wait touched by it", longest}}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
 

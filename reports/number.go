@@ -60,6 +60,10 @@ func nanos(ns float64) string {
 	return scaled(ns, []unit{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}})
 }
 
+// stamp prints a point in time of a scenario, in seconds: two that differ by
+// microseconds must be told apart.
+func stamp(ns int64) string { return strconv.FormatFloat(float64(ns)/1e9, 'f', 6, 64) + "s" }
+
 // rate prints a number that was estimated: 412, 61.2k, 1.24M.
 func rate(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

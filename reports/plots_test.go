@@ -1,14 +1,123 @@
 package reports
 
 import (
+	"bytes"
+	"image/png"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/scenario"
 )
 
-func TestX(t *testing.T) {
-	d := os.Getenv("OUT")
-	writeRun(t, d, quickDoc())
-	if err := Write(d); err != nil {
+func TestPlotsAreDrawn(t *testing.T) {
+	dir := t.TempDir()
+	writeRun(t, dir, quickDoc())
+	if err := Write(dir); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"latency-percentiles-uncontended-1c", "latency-percentiles-uncontended-32c", "latency-percentiles-contended-16c",
+		"throughput-vs-clients-uncontended", "wait-under-contention-contended-16c", "throughput-over-time-paused-under-holder-pause",
+	} {
+		svg, err := os.ReadFile(filepath.Join(dir, DirPlots, name+".svg"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !bytes.Contains(svg, []byte("redis/token")) {
+			t.Errorf("%s.svg does not name redis/token", name)
+		}
+		if bytes.Contains(svg, []byte("memcached")) {
+			t.Errorf("%s.svg shows memcached, which did not run", name)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, DirPlots, name+".png"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Errorf("%s.png: %v", name, err)
+			continue
+		}
+		colors := map[[3]uint32]bool{}
+		for y := 0; y < img.Bounds().Dy(); y += 2 {
+			for x := 0; x < img.Bounds().Dx(); x += 2 {
+				r, g, b, _ := img.At(x, y).RGBA()
+				colors[[3]uint32{r, g, b}] = true
+			}
+		}
+		if len(colors) < 10 {
+			t.Errorf("%s.png shows %d colours: nothing was drawn", name, len(colors))
+		}
+	}
+}
+
+// A damaged or absent histogram costs its own curve, and the report says so.
+func TestDamagedHistogramIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	d := quickDoc()
+	writeRun(t, dir, d)
+	at := func(recipe string, clients int) string {
+		for _, r := range d.Scenarios {
+			if r.Recipe == recipe && r.Clients == clients {
+				return filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileLatency)
+			}
+		}
+		t.Fatalf("no scenario of %s", recipe)
+		return ""
+	}
+	whole, err := os.ReadFile(at("redis/token", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage := map[string][]byte{
+		at("redis/token", 1): whole[:len(whole)*2/3],
+		at("etcd/mutex", 1):  []byte("Tag=acquire,1.0,1.0,1.0,HISTFAAAnonsense\n"),
+	}
+	for path, data := range damage {
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(at("zookeeper/sequence", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, FileMarkdown))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"no curve for", "etcd/mutex (scenarios/", "no histogram for zookeeper/sequence"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+}
+
+func TestPercentileTicks(t *testing.T) {
+	var labels []string
+	for _, tk := range percentileTicks(1e6) {
+		labels = append(labels, tk.Label)
+	}
+	want := "min 50% 75% 90% 99% 99.9% 99.99% 99.999% 99.9999%"
+	if got := strings.Join(labels, " "); got != want {
+		t.Errorf("ticks %s, want %s", got, want)
+	}
+}
+
+func TestDecadeHoldsItsRange(t *testing.T) {
+	for _, c := range [][4]float64{{3, 70, 2, 100}, {1, 1, 1, 10}, {5.5, 480, 5, 500}, {999, 1001, 500, 2000}, {0.2, 0.9, 0.2, 1}} {
+		lo, hi := decade(c[0], c[1])
+		if lo != c[2] || hi != c[3] {
+			t.Errorf("decade(%g, %g) = %g, %g, want %g, %g", c[0], c[1], lo, hi, c[2], c[3])
+		}
+		if lo > c[0] || hi < c[1] {
+			t.Errorf("decade(%g, %g) leaves data out", c[0], c[1])
+		}
 	}
 }

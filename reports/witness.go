@@ -79,7 +79,7 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 		if c.ReturnNS != 0 {
 			end = x(c.ReturnNS)
 		}
-		title := fmt.Sprintf("%s: %s, %s to %s", c.Kind, c.Outcome, nanos(float64(c.InvokeNS)), pick(c.ReturnNS != 0, nanos(float64(c.ReturnNS)), "no return"))
+		title := fmt.Sprintf("%s: %s, %s to %s", c.Kind, c.Outcome, stamp(c.InvokeNS), pick(c.ReturnNS != 0, stamp(c.ReturnNS), "no return"))
 		if c.Fence != 0 {
 			title += fmt.Sprintf(", token %d", c.Fence)
 		}
@@ -113,5 +113,5 @@ func holdEnd(calls []scenario.WitnessCall, grant scenario.WitnessCall, x func(in
 }
 
 func stretch(from, to int, kind, title string) bar {
-	return bar{X: from, Width: max(to-from, 2), Kind: kind, Title: title}
+	return bar{X: from, Width: max(to-from, 2), Kind: kind, Title: clean(title)}
 }

@@ -1,3 +1,0 @@
-package reports
-
-func Several(dirs []string, out string) error { return nil }
