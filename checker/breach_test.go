@@ -53,7 +53,7 @@ func TestBreachAgainstSearch(t *testing.T) {
 				}
 			}
 			t.Logf("%d fit, %d do not", good, bad)
-			if good < 3000 || bad < 1000 {
+			if good < 3000 || bad < 500 {
 				t.Fatalf("%d good and %d bad histories: the mix proves little", good, bad)
 			}
 		})

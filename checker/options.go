@@ -24,10 +24,10 @@ type Options struct {
 	// holder. 0: nothing is known, and liveness is not judged.
 	Takeover time.Duration
 
-	// Start and End of the measured window, as stamps. A key that is wanted
-	// after End counts no longer; an End of 0 means the history's last stamp.
-	// Safety is judged on the whole history, warm-up and drain included.
-	Start, End int64
+	// End of the measured window, as a stamp: whether a key is wanted after it
+	// counts no longer. 0 means the history's last stamp. Safety is judged on
+	// the whole history, warm-up and drain included.
+	End int64
 
 	// Paused lists when clients could not run: their pending acquires do not
 	// count as wanting.
