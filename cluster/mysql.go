@@ -101,7 +101,7 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 
 // install makes the data folder: system tables, and a root without password.
 func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Node, data string) error {
-	cmd := supervise.Command{Name: n.Name + " installation", Dir: n.dir}
+	cmd := supervise.Command{Name: n.Name + " installation", Dir: n.dir, Family: true}
 	if install := c.binary.Extra["install"]; install != "" {
 		cmd.Path = install
 		cmd.Args = []string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}

@@ -68,10 +68,18 @@ func (c *Cluster) runOnce(ctx context.Context, run *supervise.Run, n *Node, cmd 
 // await returns when the node serves requests, or never will.
 func (c *Cluster) await(ctx context.Context, n *Node) error {
 	wait := 5 * time.Millisecond
+	var strangers int
 	for {
 		err := c.driver.ready(ctx, c, n)
 		if err == nil {
 			return nil
+		}
+		// A server whose port is taken soon ends. One that lives on is not the
+		// process that we started, but a child of it.
+		if !errors.Is(err, errPortTaken) {
+			strangers = 0
+		} else if strangers++; strangers > 100 {
+			return fmt.Errorf("%s: %w: %v, and ours lives on; if --server names a script, let it exec the server%s", n.Name, ErrServer, err, n.lastLines())
 		}
 		// A patient server costs us nothing, and asking too often costs it.
 		timer := time.NewTimer(wait)

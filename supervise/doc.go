@@ -10,6 +10,8 @@
 //     when the thread that started it ends. Go moves goroutines between threads
 //     and may end one, so all children of a run are started by one thread that
 //     lives as long as the run;
+//   - a program that starts processes of its own runs under a shell that kills
+//     the whole group when a pipe from us ends (Command.Family);
 //   - each pid is written to the run's journal with its start time at once
 //     after the start, so that the Sweep of a later run can find what was left
 //     over, and tell it from a stranger with the same pid. It is the only net

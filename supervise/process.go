@@ -31,6 +31,30 @@ type Command struct {
 	// StdinPipe and StdoutPipe connect the process to Process.Stdin and
 	// Process.Stdout instead of the files above.
 	StdinPipe, StdoutPipe bool
+
+	// Family says that the program starts processes of its own, as a script
+	// does. A parent-death signal would reach the program alone; with Family
+	// a shell watches over the whole group, and ends it when we are gone. The
+	// program's standard input is empty then, and Process is the shell, which
+	// exits as the program does.
+	Family bool
+}
+
+// watchScript runs its arguments as a command, and kills its process group,
+// itself included, at the end of its standard input: a pipe that only we hold.
+// (A shell gives its background jobs an empty standard input, hence the 3.)
+const watchScript = `exec 3<&0
+"$@" </dev/null 3<&- &
+child=$!
+{ read -r line <&3; kill -9 0; } &
+exec 3<&-
+wait "$child"`
+
+// watched is the command that runs c under a watching shell.
+func (c Command) watched() Command {
+	c.Args = append([]string{"-c", watchScript, c.Name, c.Path}, c.Args...)
+	c.Path, c.Stdin, c.StdinPipe = "/bin/sh", nil, true
+	return c
 }
 
 // Process is a child process. Its methods are safe for concurrent use.
@@ -46,6 +70,8 @@ type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
 
+	watch io.Closer // what the watching shell of a family reads, else nil
+
 	mu     sync.Mutex // held while signalling, and while reaping
 	reaped bool
 	state  *os.ProcessState
@@ -55,6 +81,16 @@ type Process struct {
 func (c Command) start(s *starter) (*Process, error) {
 	if !filepath.IsAbs(c.Path) {
 		return nil, fmt.Errorf("the path %q is not absolute", c.Path)
+	}
+	if c.Family {
+		if c.StdinPipe || c.Stdin != nil {
+			return nil, errors.New("a family has no standard input")
+		}
+		// The shell would report it much later, and as an exit status.
+		if _, err := os.Stat(c.Path); err != nil {
+			return nil, err
+		}
+		c = c.watched()
 	}
 	p := &Process{name: c.Name, done: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -88,13 +124,16 @@ func (c Command) start(s *starter) (*Process, error) {
 		env = os.Environ()
 	}
 	p.os, err = s.start(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
-		Dir: c.Dir, Env: env, Files: []*os.File{in, out, errs}, Sys: sysProcAttr(),
+		Dir: c.Dir, Env: env, Files: []*os.File{in, out, errs}, Sys: sysProcAttr(!c.Family),
 	})
 	if err != nil {
 		p.closePipes()
 		return nil, err
 	}
 	p.pid = p.os.Pid
+	if c.Family {
+		p.watch, p.Stdin = p.Stdin, nil
+	}
 	return p, nil
 }
 
@@ -131,6 +170,9 @@ func (p *Process) reap() {
 	}
 	p.state, p.reaped = state, true
 	p.mu.Unlock()
+	if p.watch != nil {
+		p.watch.Close() // where the group was spared, its watch ends it now
+	}
 	close(p.done)
 }
 

@@ -114,6 +114,9 @@ func (r *Run) Start(c Command) (*Process, error) {
 		_ = p.os.Kill()
 		_, _ = p.os.Wait()
 		p.closePipes()
+		if p.watch != nil {
+			p.watch.Close()
+		}
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	go p.reap()

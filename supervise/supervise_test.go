@@ -49,6 +49,21 @@ func controller() {
 		}
 		pids = append(pids, p.PID())
 	}
+	// A script, and what it starts: all three are to end with us.
+	p, err := run.Start(supervise.Command{
+		Name: "script", Path: "/bin/sh", StdoutPipe: true, Family: true,
+		Args: []string{"-c", "sleep 1000 & echo $$ $!; sleep 1000; true"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	var script, child int
+	if _, err := fmt.Fscan(p.Stdout, &script, &child); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	pids = append(pids, p.PID(), script, child)
 	// Threads come and go in a Go process; a child must not end with the
 	// thread that happened to start it.
 	for range 50 {
@@ -267,6 +282,47 @@ func TestGrandchildren(t *testing.T) {
 	}
 	<-p.Done() // its standard input is empty
 	gone(t, pid)
+}
+
+// A family exits as its program does, and its watch ends with it.
+func TestFamily(t *testing.T) {
+	run := begin(t)
+	for _, status := range []int{0, 7} {
+		p, err := run.Start(supervise.Command{
+			Name: "script", Path: "/bin/sh", StdoutPipe: true, Family: true,
+			Args: []string{"-c", fmt.Sprintf("read line; echo \"[$line]\" \"$0\" \"$1\"; exit %d", status), "a b", "c*"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := bufio.NewReader(p.Stdout).ReadString('\n')
+		if err != nil || out != "[] a b c*\n" {
+			t.Errorf("it wrote %q, %v", out, err)
+		}
+		<-p.Done()
+		p.Stdout.Close()
+		if err := p.Err(); (err == nil) != (status == 0) || err != nil && !strings.Contains(err.Error(), fmt.Sprint("status ", status)) {
+			t.Errorf("it ended by %v, want status %d", err, status)
+		}
+	}
+	p, err := run.Start(supervise.Command{
+		Name: "script", Path: "/bin/sh", StdoutPipe: true, Family: true, Args: []string{"-c", "echo $$; sleep 1000; true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	var pid int
+	if _, err := fmt.Fscan(p.Stdout, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	gone(t, pid)
+	if _, err := run.Start(supervise.Command{Name: "none", Path: "/nonexistent/script", Family: true}); err == nil {
+		t.Error("a script that is not there was started")
+	}
 }
 
 func TestSweepAfterKill(t *testing.T) {

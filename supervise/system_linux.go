@@ -13,9 +13,15 @@ import (
 )
 
 // sysProcAttr gives the child a process group of its own, so that the
-// terminal's Ctrl-C reaches us alone, and the signal that ends it with us.
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// terminal's Ctrl-C reaches us alone, and if wanted the signal that ends it
+// with us. The shell that watches over a family must not get that one: it is
+// still needed for a moment.
+func sysProcAttr(endsWithUs bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if endsWithUs {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	return attr
 }
 
 // waitEnded returns nil when our child pid has ended, without taking its pid.

@@ -15,7 +15,7 @@ import (
 
 // sysProcAttr gives the child a process group of its own. There is no
 // parent-death signal here: the journal and the sweep do that work.
-func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func sysProcAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // waitEnded: there is no way here to wait without taking the pid.
 func waitEnded(int) error { return errors.ErrUnsupported }
