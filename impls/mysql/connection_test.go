@@ -148,6 +148,20 @@ func TestGetLockConnections(t *testing.T) {
 		recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 	})
 
+	t.Run("late kill", func(t *testing.T) {
+		// The kill that ends a wait may come when the wait has just ended.
+		key := recipetest.NewKey()
+		a := recipetest.Open(t, r, cfg)
+		for range 20 {
+			h, err := a.Acquire(t.Context(), key, recipetest.NewAttempt())
+			recipetest.WantOutcome(t, "acquire", err, nil)
+			if _, err := db.ExecContext(t.Context(), "KILL QUERY ?", holder(t, db, key)); err != nil {
+				t.Fatal(err)
+			}
+			recipetest.WantOutcome(t, "release after a kill of nothing", h.Release(t.Context()), nil)
+		}
+	})
+
 	t.Run("keys that are no names", func(t *testing.T) {
 		long := recipetest.NewKey() + strings.Repeat("/x", 40)
 		for _, pair := range [][2]string{{"Upper", "upper"}, {long + "1", long + "2"}, {"a b", "a  b"}} {
@@ -173,7 +187,10 @@ func TestGhost(t *testing.T) {
 	cfg := recipetest.Config(c.Addresses(), c.Account(), 10*time.Second)
 	key := recipetest.NewKey()
 	recipetest.Prepare(t, r, cfg, key)
-	a, b := recipetest.Open(t, r, cfg), recipetest.Open(t, r, cfg)
+	b := recipetest.Open(t, r, cfg)
+	var f recipetest.Faults
+	cfg.Dial = f.Dial
+	a := recipetest.Open(t, r, cfg)
 
 	// Somebody sits on the row, so that the acquire waits in the server.
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -184,11 +201,10 @@ func TestGhost(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM lockbench_lease WHERE name = ? FOR UPDATE", key); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error)
 	at := recipetest.NewAttempt()
 	go func() {
-		_, err := a.Acquire(ctx, key, at)
+		_, err := a.Acquire(t.Context(), key, at)
 		got <- err
 	}()
 	await(t, "the acquire waits in the server", func() bool {
@@ -200,7 +216,7 @@ func TestGhost(t *testing.T) {
 		}
 		return n > 0
 	})
-	cancel()
+	f.Break()
 	recipetest.WantOutcome(t, "acquire cut off", <-got, impls.ErrUnknown)
 
 	cleaned := make(chan error)

@@ -3,11 +3,9 @@ package mysql
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -17,7 +15,6 @@ const (
 	takeName   = "SELECT GET_LOCK(?, ?)"  // 1 ours, 0 not in time, NULL an error
 	freeName   = "SELECT RELEASE_LOCK(?)" // 1 freed, 0 another's, NULL nobody's
 	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL nobody's
-	killQuery  = "KILL QUERY "            // ends the statement, not the connection
 	slice      = time.Second              // how long one GET_LOCK waits, at most
 	maxName    = 64                       // bytes that MySQL allows a lock's name
 )
@@ -101,11 +98,9 @@ func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt
 	return c.ask(ctx, key, a, 0)
 }
 
-// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy.
-//
-// The statement itself is not cut off when ctx ends: that would break the
-// connection, and leave a waiter on the server that may yet be granted the
-// lock. Instead the server is asked to end the statement, and answers.
+// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends
+// meanwhile the server is asked to end the statement, see exec, so that no
+// waiter is left that may yet be granted the lock.
 func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, ended("acquire", key, err)
@@ -124,14 +119,7 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 	s.locks[name] = &grant{attempt: a}
 
-	calm := context.WithoutCancel(ctx)
-	joinKiller := func() {}
-	if wait > 0 && ctx.Done() != nil {
-		joinKiller = c.killWhenEnded(ctx, s)
-	}
-	got, err := s.number(calm, takeName, name, int64(wait/time.Second))
-	joinKiller()
-
+	got, err := c.number(ctx, s, takeName, name, int64(wait/time.Second))
 	switch {
 	case err == nil && got.Valid && got.Int64 == 1:
 		return &nameHold{c: c, s: s, key: key, name: name, attempt: a}, nil
@@ -157,7 +145,7 @@ const queryInterrupted = 1317
 // that it was killed, which may have come after the grant. Releasing the name
 // makes it sure either way.
 func (c *nameClient) interrupted(ctx context.Context, s *session, key, name string, err error) error {
-	if _, ferr := s.number(context.WithoutCancel(ctx), freeName, name); ferr != nil {
+	if _, ferr := c.number(context.WithoutCancel(ctx), s, freeName, name); ferr != nil {
 		c.discard()
 		return fmt.Errorf("acquire %s: %w: the wait was ended, and then: %w", key, impls.ErrUnknown, ferr)
 	}
@@ -169,30 +157,6 @@ func (c *nameClient) interrupted(ctx context.Context, s *session, key, name stri
 		err = errors.New("GET_LOCK answered NULL")
 	}
 	return fmt.Errorf("acquire %s: %w: %w", key, impls.ErrFailed, err)
-}
-
-// killWhenEnded has the server end the statement that runs on s once ctx ends.
-// The function that it returns calls that off, or waits until it is done, so
-// that the kill hits no later statement. If the kill does not come through,
-// the statement ends with its own limit.
-func (c *nameClient) killWhenEnded(ctx context.Context, s *session) func() {
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
-		defer cancel()
-		conn, err := c.db.Conn(kctx)
-		if err != nil {
-			return
-		}
-		defer giveUp(conn)
-		_, _ = conn.ExecContext(kctx, killQuery+strconv.FormatUint(s.id, 10))
-	})
-	return func() {
-		if !stop() {
-			<-done
-		}
-	}
 }
 
 // Cleanup frees the name if the attempt has it on the present connection. If
@@ -221,7 +185,7 @@ func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name s
 	if err != nil {
 		return outcome("clean up", key, err)
 	}
-	holder, err := s.number(ctx, whoHasName, name)
+	holder, err := c.number(ctx, s, whoHasName, name)
 	if err != nil {
 		c.fail("clean up", key, err)
 		return fmt.Errorf("clean up %s: %w: %w", key, impls.ErrUnknown, err)
@@ -243,7 +207,7 @@ func (c *nameClient) free(ctx context.Context, doing string, s *session, key, na
 	if err := ctx.Err(); err != nil {
 		return ended(doing, key, err)
 	}
-	freed, err := s.number(context.WithoutCancel(ctx), freeName, name)
+	freed, err := c.number(context.WithoutCancel(ctx), s, freeName, name)
 	if err != nil {
 		return c.fail(doing, key, err)
 	}
@@ -252,13 +216,6 @@ func (c *nameClient) free(ctx context.Context, doing string, s *session, key, na
 		return nil
 	}
 	return impls.ErrLost
-}
-
-// number runs a statement that answers one number or NULL.
-func (s *session) number(ctx context.Context, stmt string, args ...any) (sql.NullInt64, error) {
-	var n sql.NullInt64
-	err := s.conn.QueryRowContext(ctx, stmt, args...).Scan(&n)
-	return n, err
 }
 
 // lockName is key as the name of a lock. Names have few bytes and do not know

@@ -147,7 +147,7 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}
 	owner := a.String()
 	sent := c.cfg.Clock.Now()
-	res, err := s.conn.ExecContext(ctx, takeRow, owner, c.cfg.TTL.Microseconds(), key)
+	res, err := c.exec(ctx, s, takeRow, owner, c.cfg.TTL.Microseconds(), key)
 	if err != nil {
 		return nil, c.fail("acquire", key, err)
 	}
@@ -179,7 +179,7 @@ func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ..
 	if err != nil {
 		return outcome(doing, key, err)
 	}
-	res, err := s.conn.ExecContext(ctx, stmt, args...)
+	res, err := c.exec(ctx, s, stmt, args...)
 	if err != nil {
 		return c.fail(doing, key, err)
 	}

@@ -131,6 +131,56 @@ func (c *client) discard() {
 	c.s = nil
 }
 
+// exec runs a statement on s, the client's connection. When ctx ends meanwhile
+// the statement is not cut off on the wire, which would break the connection
+// and leave the statement running unseen; the server is asked to end it, and
+// answers. That takes cfg.Timeout at most.
+//
+// It is also the cheaper way: the driver watches a context by handing each
+// statement to another goroutine and back.
+func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any) (sql.Result, error) {
+	join := c.killWhenEnded(ctx, s)
+	res, err := s.conn.ExecContext(context.WithoutCancel(ctx), stmt, args...)
+	join()
+	return res, err
+}
+
+// number is exec for a statement that answers one number or NULL.
+func (c *client) number(ctx context.Context, s *session, stmt string, args ...any) (sql.NullInt64, error) {
+	var n sql.NullInt64
+	join := c.killWhenEnded(ctx, s)
+	err := s.conn.QueryRowContext(context.WithoutCancel(ctx), stmt, args...).Scan(&n)
+	join()
+	return n, err
+}
+
+// killWhenEnded has the server end the statement that runs on s once ctx ends.
+// The function that it returns calls that off, or waits until it is done, so
+// that the kill hits no later statement. If the kill does not come through,
+// the statement ends with its own limit.
+func (c *client) killWhenEnded(ctx context.Context, s *session) (join func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
+		defer cancel()
+		conn, err := c.db.Conn(kctx)
+		if err != nil {
+			return
+		}
+		defer giveUp(conn)
+		_, _ = conn.ExecContext(kctx, "KILL QUERY "+strconv.FormatUint(s.id, 10))
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
+}
+
 // giveUp closes conn, whatever state it is in, so that nothing can use it
 // again.
 func giveUp(conn *sql.Conn) {
@@ -165,16 +215,15 @@ const buryWait = 2 * time.Millisecond
 // it no more.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
 	for {
-		var left int
-		err := s.conn.QueryRowContext(ctx,
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host).Scan(&left)
+		left, err := c.number(ctx, s,
+			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
 		if err != nil {
 			return c.fail("look for", fmt.Sprintf("connection %d", dead.id), err)
 		}
-		if left == 0 {
+		if left.Int64 == 0 {
 			return nil
 		}
-		if _, err := s.conn.ExecContext(ctx, "KILL "+strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
+		if _, err := c.exec(ctx, s, "KILL "+strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
 			return c.fail("kill", fmt.Sprintf("connection %d", dead.id), err)
 		}
 		if err := c.cfg.Clock.Sleep(ctx, buryWait); err != nil {

@@ -22,6 +22,10 @@ const bufferSize = 4 << 10
 
 // open makes a driver instance for one client of the server at cfg's first
 // address. It connects when the first command is sent.
+//
+// The driver lets a context's deadline cut a request under way, but looks at a
+// cancellation only before one: then a call may outlast its context by up to
+// cfg.Timeout.
 func open(cfg impls.Config) (*redis.Client, error) {
 	if len(cfg.Addresses) != 1 {
 		return nil, fmt.Errorf("open redis client: want the address of one server, got %d", len(cfg.Addresses))

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +74,9 @@ type Faults struct {
 	refuse  atomic.Bool
 	lose    atomic.Bool
 	replies atomic.Int64
+
+	mu    sync.Mutex
+	conns []net.Conn
 }
 
 // The errors of connections that fail on demand.
@@ -91,6 +95,16 @@ func (f *Faults) LoseReplies(on bool) { f.lose.Store(on) }
 // Replies is how many replies were lost.
 func (f *Faults) Replies() int64 { return f.replies.Load() }
 
+// Break ends every connection that there is, on the client's side.
+func (f *Faults) Break() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		c.Close()
+	}
+	f.conns = nil
+}
+
 // Dial is an impls.DialFunc.
 func (f *Faults) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if f.refuse.Load() {
@@ -100,6 +114,9 @@ func (f *Faults) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns = append(f.conns, conn)
 	return &faultyConn{Conn: conn, f: f}, nil
 }
 
