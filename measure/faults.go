@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +35,10 @@ func (f fault) end() int64 { return max(f.healing, f.healed) }
 // only what the history shows to have hit a holder from before it was injected
 // until after it was lifted; whatever else the fault log may say.
 func (d *derivation) findFaults() {
-	for i, planned := range d.scenario.Faults {
+	// Faults are numbered in the order of their times.
+	schedule := slices.Clone(d.scenario.Faults)
+	slices.SortStableFunc(schedule, func(a, b scenario.Fault) int { return cmp.Compare(a.At, b.At) })
+	for i, planned := range schedule {
 		f := fault{id: planned.Kind + "-" + strconv.Itoa(i+1), kind: planned.Kind}
 		out := scenario.FaultResult{ID: f.id, Kind: f.kind, Status: "missed"}
 		out.Reason = d.follows(&f, &out)

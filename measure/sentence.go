@@ -12,6 +12,9 @@ import (
 // when tells a stamp as the time since the window's start, finely enough that
 // two stamps of one witness differ.
 func (d *derivation) when(stamp int64) string {
+	if stamp < d.samples.Start {
+		return fmt.Sprintf("%.3f s before the window", time.Duration(d.samples.Start-stamp).Seconds())
+	}
 	return fmt.Sprintf("%.3f s", time.Duration(stamp-d.samples.Start).Seconds())
 }
 
@@ -67,7 +70,7 @@ func (d *derivation) sentence(w checker.Witness) string {
 	case checker.MissingToken:
 		s = fmt.Sprintf("client %d was granted %s at %s without a fencing token", a.Client, key, d.when(a.Return))
 	case checker.LostUpdate:
-		s = fmt.Sprintf("the %s register of %s accepted %d writes of one more each and ended at %d, so that %d of them no longer count",
+		s = fmt.Sprintf("the %s register of %s accepted %d writes of one more each and ended at %d, %d short",
 			register(last), key, last.Arg, last.Value, w.Count)
 		if len(w.Calls) == 3 {
 			s += fmt.Sprintf("; clients %d (at %s) and %d (at %s) both wrote %d", a.Client, d.when(a.Return), b.Client, d.when(b.Return), a.Arg)
