@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/supervise"
 )
 
@@ -122,5 +124,23 @@ func TestMissing(t *testing.T) {
 		if !errors.Is(err, ErrMissing) || !ok || m.Backend != backend || m.Command == "" || !strings.Contains(err.Error(), m.Command) {
 			t.Errorf("%s: %v", backend, err)
 		}
+	}
+}
+
+func TestLimitsFor(t *testing.T) {
+	production := impls.DefaultLimits()
+	if got := LimitsFor("redis", nil); got != production {
+		t.Errorf("redis: %+v", got)
+	}
+	for _, tick := range []string{"", "often", "-1"} {
+		if got := LimitsFor("zookeeper", map[string]string{"tickTime": tick}); got != production {
+			t.Errorf("tickTime=%q: %+v", tick, got)
+		}
+	}
+	if got := LimitsFor("zookeeper", map[string]string{"tickTime": "500"}); got.TickTime != 500*time.Millisecond {
+		t.Errorf("tickTime=500: %+v", got)
+	}
+	if got := LimitsFor("etcd", map[string]string{"election-timeout": "3000"}); got.ElectionTimeout != 3*time.Second {
+		t.Errorf("election-timeout=3000: %+v", got)
 	}
 }

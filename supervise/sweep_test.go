@@ -1,0 +1,166 @@
+package supervise_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/lockbench/lockbench/supervise"
+)
+
+func TestSweepAfterKill(t *testing.T) {
+	base := t.TempDir()
+	cmd, told := startController(t, base)
+	live, err := supervise.Begin(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.End(context.Background())
+	sleeper, err := live.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Both are alive: nothing to sweep.
+	if swept, err := supervise.Sweep(base); err != nil || len(swept) != 0 {
+		t.Fatalf("swept %v, %v with all runs alive", swept, err)
+	}
+	for _, pid := range told.PIDs {
+		if !alive(pid) {
+			t.Fatalf("pid %d ended although its run lives", pid)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if runtime.GOOS == "linux" {
+		// By the kernel, without a sweep.
+		for _, pid := range told.PIDs {
+			gone(t, pid)
+		}
+	}
+	swept, err := supervise.Sweep(base)
+	if err != nil || len(swept) != 1 || swept[0].Dir != told.Dir {
+		t.Fatalf("swept %v, %v; want %s", swept, err, told.Dir)
+	}
+	if _, err := os.Stat(told.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead run's folder is still there: %v", err)
+	}
+	for _, pid := range told.PIDs {
+		gone(t, pid)
+	}
+	if _, err := os.Stat(live.Dir()); err != nil {
+		t.Errorf("the live run's folder: %v", err)
+	}
+	if !alive(sleeper.PID()) {
+		t.Error("the live run's process was killed")
+	}
+}
+
+type told struct {
+	Dir  string
+	PIDs []int
+}
+
+func startController(t *testing.T, base string) (*exec.Cmd, told) {
+	t.Helper()
+	c := self(t, "controller", "SUPERVISE_TEST_BASE="+base)
+	cmd := exec.Command(c.Path)
+	cmd.Env = c.Env
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	var got told
+	if err := json.NewDecoder(out).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, got
+}
+
+// A process that lost its parent-death signal is found by the journal; one
+// with the pid, but another start time, is a stranger and is spared.
+func TestSweepGoesByStartTime(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(start string) string
+		killed bool
+	}{
+		{"same", func(s string) string { return s }, true},
+		{"another", func(s string) string { return s + "1" }, false},
+		{"none", func(string) string { return "" }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base := t.TempDir()
+			// Ours by another run, so it outlives the dead one's end.
+			owner := begin(t)
+			p, err := owner.Start(supervise.Command{Name: "sleeper", Path: sleepPath(), Args: []string{"1000"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd, dead := startController(t, base)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			line, err := json.Marshal(map[string]any{"pid": p.PID(), "start_time": tt.change(p.StartTime()), "name": "sleeper"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			journal, err := filepath.Glob(filepath.Join(dead.Dir, "*.jsonl"))
+			if err != nil || len(journal) != 1 {
+				t.Fatalf("journal %v, %v", journal, err)
+			}
+			f, err := os.OpenFile(journal[0], os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A line cut short by the kill does no harm.
+			if _, err := fmt.Fprintf(f, "%s\n{\"pid\":1,\"start_time\":\"x\"}\n{\"pid\":2", line); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			swept, err := supervise.Sweep(base)
+			if err != nil || len(swept) != 1 {
+				t.Fatalf("swept %v, %v", swept, err)
+			}
+			if tt.killed {
+				<-p.Done()
+				if len(swept[0].Killed) == 0 {
+					t.Error("the report does not name it")
+				}
+			} else {
+				select {
+				case <-p.Done():
+					t.Error("a stranger was killed")
+				default:
+				}
+			}
+		})
+	}
+}
+
+func TestFolderOfAnotherIsRefused(t *testing.T) {
+	base := t.TempDir()
+	// A link in a shared folder would lead us to somebody else's files.
+	if err := os.Symlink(t.TempDir(), filepath.Join(base, fmt.Sprintf("lockbench-%d", os.Getuid()))); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := supervise.Begin(base); err == nil {
+		t.Error("a link was followed")
+		_ = run.End(context.Background())
+	}
+}
