@@ -1,9 +1,11 @@
 package history
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,10 +15,9 @@ import (
 )
 
 // altered reads data as a history and holds it to believed.
-func altered(t *testing.T, file string, data []byte, original map[callID]Call, streams []Stream) *History {
+func altered(t *testing.T, data []byte, original map[callID]Call, streams []Stream) *History {
 	t.Helper()
-	write(t, file, data)
-	h, err := Read(file)
+	h, err := readAt(bytes.NewReader(data), "altered", int64(len(data)))
 	believed(t, h, err, original, streams)
 	return h
 }
@@ -25,11 +26,10 @@ func altered(t *testing.T, file string, data []byte, original map[callID]Call, s
 func TestFlippedBits(t *testing.T) {
 	path, calls := small(t, 5)
 	data, original, streams := load(t, path), index(calls), sound(t, path).Streams
-	file := filepath.Join(t.TempDir(), "flipped")
 	for i := range data {
 		for bit := range 8 {
 			data[i] ^= 1 << bit
-			h := altered(t, file, data, original, streams)
+			h := altered(t, data, original, streams)
 			data[i] ^= 1 << bit
 			if len(h.Damage) == 0 {
 				t.Fatalf("byte %d, bit %d: unnoticed", i, bit)
@@ -45,9 +45,8 @@ func TestFlippedBits(t *testing.T) {
 func TestTruncatedMerged(t *testing.T) {
 	path, calls := small(t, 5)
 	data, original, streams := load(t, path), index(calls), sound(t, path).Streams
-	file := filepath.Join(t.TempDir(), "cut")
 	for n := range data {
-		h := altered(t, file, data[:n], original, streams)
+		h := altered(t, data[:n], original, streams)
 		if len(h.Damage) == 0 {
 			t.Fatalf("cut at %d of %d: unnoticed", n, len(data))
 		}
@@ -75,12 +74,11 @@ func TestTruncatedStream(t *testing.T) {
 			abandon(t, w)
 		}
 		data, streams := load(t, path), sound(t, path).Streams
-		file := filepath.Join(t.TempDir(), "cut")
 		for n := range len(data) {
 			if n > 3000 && n%997 != 0 {
 				continue // blank from here on, each place as the other
 			}
-			if h := altered(t, file, data[:n], original, streams); len(h.Damage) == 0 {
+			if h := altered(t, data[:n], original, streams); len(h.Damage) == 0 {
 				t.Fatalf("sealed %v, cut at %d of %d: unnoticed", seal, n, len(data))
 			}
 		}
@@ -92,7 +90,6 @@ func TestTruncatedStream(t *testing.T) {
 func TestAccidents(t *testing.T) {
 	path, calls := small(t, 60)
 	data, original, streams := load(t, path), index(calls), sound(t, path).Streams
-	file := filepath.Join(t.TempDir(), "accident")
 	rnd := rand.New(rand.NewPCG(5, 5))
 	junk := func(n int) []byte {
 		b := make([]byte, n)
@@ -114,9 +111,10 @@ func TestAccidents(t *testing.T) {
 			return d
 		},
 	}
-	for name, accident := range accidents {
+	for _, name := range slices.Sorted(maps.Keys(accidents)) { // in one order, for rnd's sake
+		accident := accidents[name]
 		t.Run(name, func(t *testing.T) {
-			for i := range 1500 {
+			for i := range 3000 {
 				n := 1 + rnd.IntN(3*slotSize)
 				if i%3 == 0 {
 					n = slotSize * (1 + rnd.IntN(3))
@@ -125,10 +123,15 @@ func TestAccidents(t *testing.T) {
 				if i%2 == 0 { // at a slot of the first stream
 					at = frameSize + headerSize + slotSize*rnd.IntN(55)
 				}
-				h := altered(t, file, accident(slices.Clone(data), at, n), original, streams)
+				h := altered(t, accident(slices.Clone(data), at, n), original, streams)
 				// One accident reaches at most n/slotSize+2 slots, a moved
-				// piece twice as many.
-				if lost := len(calls) - len(h.Calls); lost > 2*(n/slotSize+2) {
+				// piece twice as many; or it is the beginning of a stream that
+				// came to stand on that of another, which is then lost.
+				most := 2 * (n/slotSize + 2)
+				if name == "copied" {
+					most += 60
+				}
+				if lost := len(calls) - len(h.Calls); lost > most {
 					t.Fatalf("%d bytes at %d cost %d calls: %v", n, at, lost, h.Damage)
 				}
 			}

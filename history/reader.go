@@ -1,7 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,8 +12,8 @@ import (
 	"strings"
 )
 
-// Read reads a history: a merged file, one client's file, or a folder of
-// client files. Whatever is sound is read; whatever is not stands in Damage
+// Read reads a history: a merged file, one client's file, a folder of client
+// files, or a file of JSON lines. Whatever is sound is read; whatever is not stands in Damage
 // with its place, and is never guessed:
 //
 //   - a record whose invoke half is damaged is left out;
@@ -30,32 +32,72 @@ func Read(path string) (*History, error) {
 	if err != nil {
 		return nil, fmt.Errorf("history: read: %w", err)
 	}
-	buffer := int64(maxBuffer)
-	if !st.IsDir() {
-		buffer = max(minBuffer, min(st.Size(), maxBuffer))
-	}
-	r := &reader{h: new(History), buf: make([]byte, 0, buffer), clients: make(map[uint32]string)}
 	if st.IsDir() {
-		err = r.folder(path)
-	} else {
-		err = r.open(path)
+		r := newReader(maxBuffer)
+		if err := r.folder(path); err != nil {
+			return nil, fmt.Errorf("history: read: %w", err)
+		}
+		return r.result(path)
 	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("history: read: %w", err)
 	}
+	defer f.Close() // only read: nothing to lose
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("history: read: %s is neither a file nor a folder", path)
+	}
+	if isText(f) {
+		return ReadJSONL(f, path)
+	}
+	return readAt(f, path, st.Size())
+}
+
+// readAt reads a merged or a client's file.
+func readAt(f io.ReaderAt, path string, size int64) (*History, error) {
+	r := newReader(size)
+	r.file(f, path, size)
+	return r.result(path)
+}
+
+// newReader returns a reader for files of some size.
+func newReader(size int64) *reader {
+	buf := make([]byte, 0, max(minBuffer, min(size, maxBuffer)))
+	return &reader{h: new(History), buf: buf, clients: make(map[uint32]string)}
+}
+
+// result ends the reading of path.
+func (r *reader) result(path string) (*History, error) {
 	if missing := int64(r.declared) - int64(len(r.h.Streams)); missing > 0 {
 		r.note(path, 0, "%d of %d streams are missing", missing, r.declared)
 	}
-	slices.SortFunc(r.h.Streams, func(a, b Stream) int { return cmp.Compare(a.Client, b.Client) })
-	slices.SortFunc(r.h.Calls, compareCalls)
+	r.h.sort()
 	if len(r.h.Calls) == 0 {
-		why := "it is empty"
-		if len(r.h.Damage) > 0 {
-			why = r.h.Damage[0].String()
-		}
-		return r.h, fmt.Errorf("history: read %s: %w: %s", path, ErrNoRecords, why)
+		return r.h, noRecords(path, r.h)
 	}
 	return r.h, nil
+}
+
+// noRecords is the error of a history without a call.
+func noRecords(path string, h *History) error {
+	why := "it is empty"
+	if len(h.Damage) > 0 {
+		why = h.Damage[0].String()
+	}
+	return fmt.Errorf("history: read %s: %w: %s", path, ErrNoRecords, why)
+}
+
+// sort puts a history into the order that it promises.
+func (h *History) sort() {
+	slices.SortStableFunc(h.Streams, func(a, b Stream) int { return cmp.Compare(a.Client, b.Client) })
+	slices.SortFunc(h.Calls, compareCalls)
+}
+
+// isText reports whether a file begins as JSON lines do.
+func isText(f io.ReaderAt) bool {
+	var p [64]byte
+	n, _ := f.ReadAt(p[:], 0) // an error shows again when the file is read
+	return bytes.HasPrefix(bytes.TrimLeft(p[:n], " \t\r\n"), []byte("{"))
 }
 
 func compareCalls(a, b Call) int {
@@ -120,7 +162,7 @@ func (r *reader) open(path string) error {
 		return err
 	}
 	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is neither a file nor a folder: a history must be one of them", path)
+		return errors.New("not a regular file")
 	}
 	r.file(f, path, st.Size())
 	return nil

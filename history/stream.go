@@ -104,6 +104,15 @@ func (r *streamReader) readHeader(sp span) {
 		if sp.original >= 0 && sp.original < h.allocated {
 			r.note(sp.from+sp.original, "the stream is cut short: %d of %d bytes are there", sp.original, h.allocated)
 		}
+		if sp.original >= 0 {
+			return
+		}
+		// A header that nothing vouches for may have strayed here.
+		if r.vote(); r.client == h.client {
+			return
+		}
+		r.known, r.head = false, header{}
+		r.note(sp.from, "the header of client %d stands before records of client %d", h.client, r.client)
 		return
 	}
 	r.note(sp.from, "%v", err)

@@ -1,0 +1,155 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func exported(t testing.TB, h *History) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteJSONL(&b, h); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func same(t testing.TB, got, want *History) {
+	t.Helper()
+	sameCalls(t, got.Calls, want.Calls)
+	if !slices.Equal(got.Streams, want.Streams) {
+		t.Errorf("streams %+v, want %+v", got.Streams, want.Streams)
+	}
+	if !slices.Equal(got.Damage, want.Damage) {
+		t.Errorf("damage %v, want %v", got.Damage, want.Damage)
+	}
+}
+
+func TestJSONLRoundTrip(t *testing.T) {
+	path, _ := small(t, 300)
+	h := sound(t, path)
+	file := filepath.Join(t.TempDir(), "history.jsonl")
+	write(t, file, []byte(exported(t, h)))
+	same(t, sound(t, file), h)
+
+	// A damaged history stays damaged by way of its export.
+	data := load(t, path)
+	data[frameSize+headerSize+10*slotSize+20] ^= 1
+	data[frameSize+headerSize+12*slotSize+returnAt+20] ^= 1
+	write(t, path, data)
+	h, err := Read(path)
+	if err != nil || len(h.Damage) < 2 {
+		t.Fatal(err, h.Damage)
+	}
+	again, err := ReadJSONL(strings.NewReader(exported(t, h)), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, again, h)
+}
+
+// A line lost, cut or altered is noticed.
+func TestJSONLDamage(t *testing.T) {
+	path, calls := small(t, 6)
+	text := exported(t, sound(t, path))
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	read := func(text string) *History {
+		h, err := ReadJSONL(strings.NewReader(text), "file")
+		if err != nil && !errors.Is(err, ErrNoRecords) {
+			t.Fatal(err)
+		}
+		invariants(t, h)
+		return h
+	}
+	for n := range len(text) - 2 { // without the last brace and line end
+		if h := read(text[:n]); len(h.Damage) == 0 && n >= len(lines[0])-1 {
+			t.Fatalf("cut at %d of %d: unnoticed", n, len(text))
+		}
+	}
+	for i := 1; i < len(lines); i++ {
+		if h := read(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")); len(h.Damage) == 0 {
+			t.Errorf("line %q is gone: unnoticed", lines[i])
+		}
+		if h := read(strings.Join(slices.Insert(slices.Clone(lines), i, lines[i]), "")); len(h.Damage) == 0 {
+			t.Errorf("line %q twice: unnoticed", lines[i])
+		}
+	}
+	if h := read(text + lines[len(lines)-2]); len(h.Damage) != 1 || len(h.Calls) != len(calls) {
+		t.Errorf("%d calls, damage %v", len(h.Calls), h.Damage)
+	}
+}
+
+func TestJSONLByHand(t *testing.T) {
+	const held = `{"client":0,"seq":0,"kind":"acquire","outcome":"held","invoke":10,"return":20}` + "\n"
+	good, err := ReadJSONL(strings.NewReader(held+`{"client":0,"seq":1,"kind":"release","invoke":30}`), "hand")
+	if err != nil || len(good.Damage) != 0 || len(good.Calls) != 2 || len(good.Streams) != 1 || good.Calls[0].Intended != 10 || good.Calls[1].Outcome != Open {
+		t.Fatalf("%v %+v", err, good)
+	}
+	for line, what := range map[string]string{
+		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                                              `line 2: kind "acqiure" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                                  `outcome "won" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30}`:                                 `needs a return`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30,"return":29}`:                     `before its invoke`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`:                 `released of a call of kind try`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"return":40}`:                                      `an open call has no return`,
+		`{"client":0,"seq":1,"kind":"try","invoke":0}`:                                                   `stamps must be above 0`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"falgs":["drain"]}`:                                `unknown field "falgs"`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"flags":["dry"]}`:                                  `flag "dry" is none of`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"attempt":"xy"}`:                                   `attempt "xy"`,
+		`{"client":0,"seq":0,"kind":"try","invoke":30}`:                                                  `comes again`,
+		`{"client":0,"seq":1,"kind":"try","invoke":5}`:                                                   `stamps go backwards`,
+		`{"client":0,"seq":3,"kind":"try","invoke":30}`:                                                  `2 calls are missing`,
+		`{"seq":3,"kind":"try","invoke":30}`:                                                             `needs client and seq`,
+		`{}`:                                                                                             `holds nothing`,
+		`[]`:                                                                                             `cannot be understood`,
+		`{"format":"other","version":1}`:                                                                 `this program reads`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"attempt":"` + strings.Repeat("a", maxLine) + `"}`: `longer than`,
+	} {
+		h, err := ReadJSONL(strings.NewReader(held+line), "hand")
+		if err != nil || len(h.Calls) < 1 || !said(h, what) {
+			t.Errorf("%.100s: %v, want %q, got %v", line, err, what, h.Damage)
+		}
+	}
+	if _, err := ReadJSONL(strings.NewReader("{}"), "hand"); !errors.Is(err, ErrNoRecords) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A history of format version 1, as it was written when that was new, is read
+// as ever: testdata/v1.lbh and its export.
+func TestVersion1(t *testing.T) {
+	got := sound(t, filepath.Join("testdata", "v1.lbh"))
+	want, err := os.ReadFile(filepath.Join("testdata", "v1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := exported(t, got); text != string(want) {
+		t.Errorf("the export differs from testdata/v1.jsonl:\n%s", text)
+	}
+	same(t, sound(t, filepath.Join("testdata", "v1.jsonl")), got)
+}
+
+func FuzzReadJSONL(f *testing.F) {
+	path, _ := small(f, 3)
+	f.Add([]byte(exported(f, sound(f, path))))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := ReadJSONL(bytes.NewReader(data), "file")
+		if err != nil && !errors.Is(err, ErrNoRecords) {
+			t.Fatal(err)
+		}
+		invariants(t, h)
+		again, err := ReadJSONL(strings.NewReader(exported(t, h)), "file")
+		if err != nil && !errors.Is(err, ErrNoRecords) {
+			t.Fatal(err)
+		}
+		sameCalls(t, again.Calls, h.Calls)
+		if len(h.Damage) == 0 && len(again.Damage) > 0 {
+			t.Fatalf("damage %v", again.Damage)
+		}
+	})
+}
