@@ -67,13 +67,26 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 		})
 	}
 	wg.Wait()
+	if err := firstCause(errs); err != nil {
+		for _, c := range w.clients {
+			if c != nil {
+				_ = c.close() // why there is no worker is the error that counts
+			}
+		}
+		return nil, errors.Join(err, board.Close())
+	}
+	return w, nil
+}
+
+// firstCause is the first error that was not merely called off because of
+// another.
+func firstCause(errs []error) error {
 	for _, err := range errs {
-		// The first that was not merely called off because of another.
 		if err != nil && !errors.Is(err, context.Canceled) {
-			return nil, err
+			return err
 		}
 	}
-	return w, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // opener opens the clients of one worker.

@@ -111,8 +111,11 @@ func (p *Pool) Wait(ctx context.Context) ([]scenario.WorkerSample, error) {
 		case <-m.gone:
 		case <-ctx.Done():
 			late = true
-			errs = append(errs, m.kill())
-			<-m.gone
+			if err := m.kill(); err != nil {
+				errs = append(errs, err) // nothing more will come of it
+			} else {
+				<-m.gone
+			}
 		}
 		samples = append(samples, m.sample(late))
 	}
@@ -140,8 +143,9 @@ func (p *Pool) kill() {
 	var wg sync.WaitGroup
 	for _, m := range p.members {
 		wg.Go(func() {
-			_ = m.kill() // a process that will not die is the run's to report
-			<-m.gone
+			if m.kill() == nil { // a process that will not die is the run's to report
+				<-m.gone
+			}
 		})
 	}
 	wg.Wait()
