@@ -1,0 +1,219 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// Subject is what is tested.
+type Subject struct {
+	Recipe impls.Recipe
+	// Config opens the clients. Addresses and TTL are required, and Account
+	// where the backend wants it; the rest has defaults: a plain dialer, the
+	// system's clock, waits of 1 to 3 ms and 2 s for a request. The leased
+	// recipes' checks last a few TTLs, so a short one that the backend can
+	// serve is best.
+	Config impls.Config
+	// Patience is how long the suite waits for what must happen, before it
+	// gives up and fails. 0 means four TTLs and a minute.
+	Patience time.Duration
+}
+
+// T is what a check needs of *testing.T.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+	Context() context.Context
+}
+
+// Check is one property.
+type Check struct {
+	Name string
+	// Property says in a sentence what must hold.
+	Property string
+	// applies tells which recipes the property is meant for.
+	applies func(impls.Info) bool
+	run     func(T, Subject)
+}
+
+// Checks lists all properties that are meant for a recipe.
+func Checks(info impls.Info) []Check {
+	var list []Check
+	for _, c := range checks() {
+		if c.applies == nil || c.applies(info) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func checks() []Check {
+	ttl := func(i impls.Info) bool { return i.Bound == impls.BoundTTL }
+	session := func(i impls.Info) bool { return i.Bound == impls.BoundSession }
+	return []Check{
+		{"exclusive", "of many clients that contend, one at a time holds the lock", nil, exclusive},
+		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", nil, busy},
+		{"symmetric", "nobody frees the lock but by the attempt that holds it", nil, symmetric},
+		{"once", "a hold can be released once, and not at a successor's cost", nil, once},
+		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", nil, handOver},
+		{"cancelled waiter", "a waiter that gave up leaves nothing behind", nil, cancelledWaiter},
+		{"context over", "a call whose context is over has no effect and says so", nil, contextOver},
+		{"fencing", "the tokens of a key grow with every grant", func(i impls.Info) bool { return i.Fencing }, fencing},
+		{"no fencing", "a recipe without tokens gives none", func(i impls.Info) bool { return !i.Fencing }, noFencing},
+		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, acquireAnswerLost},
+		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, releaseAnswerLost},
+		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock", func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
+		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", ttl, expiry},
+		{"extend", "a lease that is extended lives on", ttl, extend},
+		{"kept session", "a session outlives its TTL while its client lives", session, keptSession},
+		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", session, lostSession},
+	}
+}
+
+// Run runs every property that is meant for the recipe, side by side.
+func Run(t *testing.T, s Subject) {
+	t.Helper()
+	for _, c := range Checks(s.Recipe.Info()) {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			c.Run(t, s)
+		})
+	}
+}
+
+// Run runs one property. With *testing.T it is a test; anything else that
+// implements T may be used to look at what it reports.
+func (c Check) Run(t T, s Subject) {
+	t.Helper()
+	s = s.withDefaults()
+	c.run(t, s)
+}
+
+func (s Subject) withDefaults() Subject {
+	if s.Config.Dial == nil {
+		var d net.Dialer
+		s.Config.Dial = d.DialContext
+	}
+	if s.Config.Clock == nil {
+		s.Config.Clock = impls.SystemClock()
+	}
+	if s.Config.Timeout == 0 {
+		s.Config.Timeout = 2 * time.Second
+	}
+	if s.Patience == 0 {
+		s.Patience = 4*s.Config.TTL + time.Minute
+	}
+	return s
+}
+
+// open opens one more client, with a wait policy of its own.
+func (s Subject) open(t T) impls.Client {
+	t.Helper()
+	cfg := s.Config
+	if cfg.Wait == nil {
+		cfg.Wait = impls.NewUniform(time.Millisecond, 3*time.Millisecond, uint64(time.Now().UnixNano()))
+	}
+	c, err := s.Recipe.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("open a client: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close a client: %v", err)
+		}
+	})
+	return c
+}
+
+// key prepares a key that nobody used before.
+func (s Subject) key(t T) string {
+	t.Helper()
+	key := fmt.Sprintf("conformance.%s", attempt())
+	s.prepare(t, key)
+	return key
+}
+
+func (s Subject) prepare(t T, key string) {
+	t.Helper()
+	cfg := s.Config
+	if cfg.Wait == nil {
+		cfg.Wait = impls.NewUniform(0, 0, 0)
+	}
+	if err := s.Recipe.Prepare(t.Context(), cfg, []string{key}); err != nil {
+		t.Fatalf("prepare %s: %v", key, err)
+	}
+}
+
+func attempt() (a impls.Attempt) {
+	_, _ = rand.Read(a[:]) // never fails, by its documentation
+	return a
+}
+
+// acquire acquires, and fails the test unless that works in time.
+func (s Subject) acquire(t T, c impls.Client, key string) impls.Hold {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	defer cancel()
+	h, err := c.Acquire(ctx, key, attempt())
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return h
+}
+
+// want fails the test unless err is the outcome named, and no other.
+func want(t T, doing string, err, outcome error) {
+	t.Helper()
+	if outcome == nil {
+		if err != nil {
+			t.Fatalf("%s: %v", doing, err)
+		}
+		return
+	}
+	if !errors.Is(err, outcome) {
+		t.Fatalf("%s: got %v, want %v", doing, err, outcome)
+	}
+	if !errors.Is(outcome, impls.ErrUnknown) && errors.Is(err, impls.ErrUnknown) {
+		t.Fatalf("%s: %v is a doubt, want %v", doing, err, outcome)
+	}
+}
+
+func release(t T, h impls.Hold) {
+	t.Helper()
+	want(t, "release", h.Release(t.Context()), nil)
+}
+
+func try(t T, doing string, c impls.Client, key string, outcome error) impls.Hold {
+	t.Helper()
+	h, err := c.TryAcquire(t.Context(), key, attempt())
+	want(t, doing, err, outcome)
+	return h
+}
+
+// cleanup repeats the clean-up until its answer is definite. Both answers are
+// right where an earlier one may have been carried out unseen.
+func (s Subject) cleanup(t T, c impls.Client, key string, a impls.Attempt) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	defer cancel()
+	for {
+		err := c.Cleanup(ctx, key, a)
+		if err == nil || errors.Is(err, impls.ErrLost) && !errors.Is(err, impls.ErrUnknown) {
+			return err
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("clean up: no definite answer within %v: %v", s.Patience, err)
+		}
+		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
+	}
+}

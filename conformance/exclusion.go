@@ -1,0 +1,209 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// contenders and rounds make a few hundred grants, most of them contended.
+const (
+	contenders = 6
+	rounds     = 20
+	// insideFor leaves an intruder the time to be seen.
+	insideFor = 200 * time.Microsecond
+)
+
+func exclusive(t T, s Subject) { hammer(t, s, contenders, rounds) }
+
+// hammer guards a counter with the lock. It is read and written in two steps,
+// so that two holders at once lose an update; and whoever enters looks whether
+// somebody is inside.
+func hammer(t T, s Subject, clients, rounds int) {
+	key := s.key(t)
+	var inside, doubles, failures atomic.Int64
+	var counter atomic.Int64
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for range clients {
+		c := s.open(t)
+		group.Go(func() {
+			<-begin
+			for range rounds {
+				ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+				h, err := c.Acquire(ctx, key, attempt())
+				cancel()
+				if err != nil {
+					t.Errorf("acquire: %v", err)
+					failures.Add(1)
+					return
+				}
+				if inside.Add(1) > 1 {
+					doubles.Add(1)
+				}
+				was := counter.Load()
+				_ = s.Config.Clock.Sleep(t.Context(), insideFor)
+				counter.Store(was + 1)
+				inside.Add(-1)
+				if err := h.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+					failures.Add(1)
+					return
+				}
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	if n := doubles.Load(); n > 0 {
+		t.Errorf("%d times a client was granted the lock while another held it", n)
+	}
+	if got, want := counter.Load(), int64(clients*rounds); failures.Load() == 0 && got != want {
+		t.Errorf("the guarded counter is %d after %d updates", got, want)
+	}
+}
+
+func busy(t T, s Subject) {
+	key := s.key(t)
+	a, b := s.open(t), s.open(t)
+	mine := attempt()
+	h, err := a.TryAcquire(t.Context(), key, mine)
+	want(t, "try a key that was never held", err, nil)
+	if h.Key() != key || h.Attempt() != mine {
+		t.Errorf("the hold is of %s by %s, want %s by %s", h.Key(), h.Attempt(), key, mine)
+	}
+	for range 3 {
+		try(t, "try a held key", b, key, impls.ErrBusy)
+		try(t, "try a key that the client holds itself", a, key, impls.ErrBusy)
+	}
+	release(t, h)
+	h = try(t, "try a key that was freed", b, key, nil)
+	try(t, "try a key that is held again", a, key, impls.ErrBusy)
+	release(t, h)
+	// What was refused must have left nothing.
+	release(t, try(t, "try a key that was refused before", a, key, nil))
+}
+
+func symmetric(t T, s Subject) {
+	key := s.key(t)
+	a, b := s.open(t), s.open(t)
+	h := s.acquire(t, a, key)
+	want(t, "clean up, by another client, an attempt that was never made", b.Cleanup(t.Context(), key, attempt()), impls.ErrLost)
+	want(t, "clean up, by the holder, an attempt that was never made", a.Cleanup(t.Context(), key, attempt()), impls.ErrLost)
+	try(t, "try after foreign clean-ups", b, key, impls.ErrBusy)
+	release(t, h)
+}
+
+func once(t T, s Subject) {
+	key := s.key(t)
+	a, b := s.open(t), s.open(t)
+	h := s.acquire(t, a, key)
+	release(t, h)
+	want(t, "release a freed lock again", h.Release(t.Context()), impls.ErrLost)
+	next := s.acquire(t, b, key)
+	want(t, "release again while another holds", h.Release(t.Context()), impls.ErrLost)
+	want(t, "clean up what was released", a.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
+	try(t, "try after releases of a former holder", a, key, impls.ErrBusy)
+	release(t, next)
+}
+
+func handOver(t T, s Subject) {
+	key := s.key(t)
+	a, b := s.open(t), s.open(t)
+	h := s.acquire(t, a, key)
+	var released atomic.Bool
+	got := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+		defer cancel()
+		h, err := b.Acquire(ctx, key, attempt())
+		if err == nil && !released.Load() {
+			t.Errorf("the waiter was granted a held lock")
+		}
+		if err == nil {
+			err = h.Release(ctx)
+		}
+		got <- err
+	}()
+	// Leaves a wrong grant some time to show; a right lock passes without.
+	_ = s.Config.Clock.Sleep(t.Context(), 30*time.Millisecond)
+	released.Store(true)
+	release(t, h)
+	want(t, "the waiter's acquire and release", <-got, nil)
+}
+
+func cancelledWaiter(t T, s Subject) {
+	key := s.key(t)
+	a, b, c := s.open(t), s.open(t), s.open(t)
+	for how, cause := range map[string]error{"by its deadline": context.DeadlineExceeded, "by its caller": context.Canceled} {
+		h := s.acquire(t, a, key)
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+		if cause == context.Canceled {
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(40*time.Millisecond, cancel)
+		}
+		gone := attempt()
+		_, err := b.Acquire(ctx, key, gone)
+		cancel()
+		switch {
+		case err == nil:
+			t.Fatalf("a waiter was granted a held lock")
+		case errors.Is(err, impls.ErrUnknown):
+			_ = s.cleanup(t, b, key, gone)
+		case !errors.Is(err, impls.ErrFailed):
+			t.Fatalf("a wait ended %s: %v is neither a doubt nor without effect", how, err)
+		}
+		// A driver that sets the deadline on its connection names that.
+		if !errors.Is(err, cause) && !(cause == context.DeadlineExceeded && errors.Is(err, os.ErrDeadlineExceeded)) {
+			t.Errorf("a wait ended %s: %v does not name %v", how, err, cause)
+		}
+		want(t, "clean up once more", b.Cleanup(t.Context(), key, gone), impls.ErrLost)
+		try(t, "try while the holder has it still", c, key, impls.ErrBusy)
+		release(t, h)
+		release(t, try(t, "try after holder and waiter left", c, key, nil))
+		release(t, try(t, "try by the former waiter", b, key, nil))
+	}
+}
+
+func contextOver(t T, s Subject) {
+	key := s.key(t)
+	a, b := s.open(t), s.open(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := a.Acquire(over, key, attempt())
+	want(t, "acquire", err, impls.ErrFailed)
+	_, err = a.TryAcquire(over, key, attempt())
+	want(t, "try", err, impls.ErrFailed)
+	h := try(t, "try with a context that lives", b, key, nil)
+	want(t, "release with a context that is over", h.Release(over), impls.ErrFailed)
+	try(t, "try after a release without effect", a, key, impls.ErrBusy)
+	release(t, h)
+}
+
+func fencing(t T, s Subject) {
+	key := s.key(t)
+	clients := []impls.Client{s.open(t), s.open(t)}
+	var last uint64
+	for i := range 6 {
+		h := s.acquire(t, clients[i%2], key)
+		if h.Fence() <= last {
+			t.Errorf("token %d after %d", h.Fence(), last)
+		}
+		last = h.Fence()
+		release(t, h)
+		s.prepare(t, key) // again, which must not begin the tokens anew
+	}
+}
+
+func noFencing(t T, s Subject) {
+	h := s.acquire(t, s.open(t), s.key(t))
+	if h.Fence() != 0 {
+		t.Errorf("token %d of a recipe that declares none", h.Fence())
+	}
+	release(t, h)
+}

@@ -1,0 +1,337 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/conformance"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/reference"
+)
+
+// recorder is a conformance.T that keeps what a check reports.
+type recorder struct {
+	*testing.T
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+// failures runs one check and returns what it reported.
+func failures(t *testing.T, check string, s conformance.Subject) []string {
+	t.Helper()
+	for _, c := range conformance.Checks(s.Recipe.Info()) {
+		if c.Name != check {
+			continue
+		}
+		r := &recorder{T: t}
+		var group sync.WaitGroup
+		group.Go(func() { c.Run(r, s) })
+		group.Wait()
+		for i := len(r.cleanups) - 1; i >= 0; i-- {
+			r.cleanups[i]()
+		}
+		return r.failures
+	}
+	t.Fatalf("no check %q for %s", check, s.Recipe.Info().ID)
+	return nil
+}
+
+// mutant is the reference lock with something wrong about it.
+type mutant struct {
+	impls.Recipe
+	info func(*impls.Info)
+	// client and hold change what the right ones do; nil leaves them.
+	client func(*mutantClient)
+	hold   func(*mutantHold)
+}
+
+func (m mutant) Info() impls.Info {
+	i := m.Recipe.Info()
+	if m.info != nil {
+		m.info(&i)
+	}
+	return i
+}
+
+func (m mutant) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	inner, err := m.Recipe.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &mutantClient{Client: inner, m: m, cfg: cfg, acquire: inner.Acquire, try: inner.TryAcquire, cleanup: inner.Cleanup}
+	if m.client != nil {
+		m.client(c)
+	}
+	return c, nil
+}
+
+type mutantClient struct {
+	impls.Client
+	m            mutant
+	cfg          impls.Config
+	acquire, try func(context.Context, string, impls.Attempt) (impls.Hold, error)
+	cleanup      func(context.Context, string, impls.Attempt) error
+}
+
+func (c *mutantClient) wrap(h impls.Hold, err error) (impls.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	m := &mutantHold{Hold: h, release: h.Release, extend: h.Extend, fence: h.Fence, end: h.LeaseEnd}
+	if c.m.hold != nil {
+		c.m.hold(m)
+	}
+	return m, nil
+}
+
+func (c *mutantClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.wrap(c.acquire(ctx, key, a))
+}
+
+func (c *mutantClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.wrap(c.try(ctx, key, a))
+}
+
+func (c *mutantClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	return c.cleanup(ctx, key, a)
+}
+
+type mutantHold struct {
+	impls.Hold
+	release, extend func(context.Context) error
+	fence           func() uint64
+	end             func() time.Time
+}
+
+func (h *mutantHold) Release(ctx context.Context) error { return h.release(ctx) }
+func (h *mutantHold) Extend(ctx context.Context) error  { return h.extend(ctx) }
+func (h *mutantHold) Fence() uint64                     { return h.fence() }
+func (h *mutantHold) LeaseEnd() time.Time               { return h.end() }
+
+// imagined is a hold that no server knows of.
+type imagined struct {
+	key     string
+	attempt impls.Attempt
+}
+
+func (h imagined) Key() string                   { return h.key }
+func (h imagined) Attempt() impls.Attempt        { return h.attempt }
+func (h imagined) Fence() uint64                 { return 1 << 40 }
+func (h imagined) LeaseEnd() time.Time           { return time.Now().Add(time.Second) }
+func (h imagined) Lost() <-chan struct{}         { return nil }
+func (h imagined) Extend(context.Context) error  { return nil }
+func (h imagined) Release(context.Context) error { return nil }
+
+// mutants lists ways to be wrong, each by the check that must notice it.
+func mutants() map[string]struct {
+	check string
+	mutant
+} {
+	type entry = struct {
+		check string
+		mutant
+	}
+	nothing := func(context.Context) error { return nil }
+	var mu sync.Mutex
+	holders := map[string]impls.Attempt{}
+	return map[string]entry{
+		"grants a held lock to a try": {"busy", mutant{client: func(c *mutantClient) {
+			inner := c.try
+			c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				if errors.Is(err, impls.ErrBusy) {
+					return imagined{key, a}, nil
+				}
+				return h, err
+			}
+		}}},
+		"grants without asking": {"exclusive", mutant{client: func(c *mutantClient) {
+			c.acquire = func(_ context.Context, key string, a impls.Attempt) (impls.Hold, error) { return imagined{key, a}, nil }
+		}}},
+		"does not wait for the holder": {"hand-over", mutant{client: func(c *mutantClient) {
+			inner := c.acquire
+			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+				defer cancel()
+				if h, err := inner(ctx, key, a); err == nil {
+					return h, nil
+				}
+				return imagined{key, a}, nil
+			}
+		}}},
+		"cleans up whoever holds": {"symmetric", mutant{
+			client: func(c *mutantClient) {
+				inner := c.cleanup
+				c.cleanup = func(ctx context.Context, key string, _ impls.Attempt) error {
+					mu.Lock()
+					defer mu.Unlock()
+					return inner(ctx, key, holders[key])
+				}
+			},
+			hold: func(h *mutantHold) {
+				mu.Lock()
+				defer mu.Unlock()
+				holders[h.Key()] = h.Attempt()
+			},
+		}},
+		"says that a second release freed it": {"once", mutant{hold: func(h *mutantHold) {
+			h.release = func(ctx context.Context) error { _ = h.Hold.Release(ctx); return nil }
+		}}},
+		"does not release": {"busy", mutant{hold: func(h *mutantHold) { h.release = nothing }}},
+		"takes the lock from its holder when it gives up": {"cancelled waiter", mutant{
+			client: func(c *mutantClient) {
+				inner := c.acquire
+				c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+					h, err := inner(ctx, key, a)
+					if err != nil {
+						mu.Lock()
+						defer mu.Unlock()
+						_ = c.Client.Cleanup(context.WithoutCancel(ctx), key, holders[key])
+					}
+					return h, err
+				}
+			},
+			hold: func(h *mutantHold) {
+				mu.Lock()
+				defer mu.Unlock()
+				holders[h.Key()] = h.Attempt()
+			},
+		}},
+		"forgets why it ended": {"cancelled waiter", mutant{client: func(c *mutantClient) {
+			inner := c.acquire
+			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				if err != nil {
+					err = impls.ErrFailed
+				}
+				return h, err
+			}
+		}}},
+		"does not look at the context": {"context over", mutant{client: func(c *mutantClient) {
+			inner := c.try
+			c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				return inner(context.WithoutCancel(ctx), key, a)
+			}
+		}}},
+		"repeats a token":       {"fencing", mutant{hold: func(h *mutantHold) { h.fence = func() uint64 { return 7 } }}},
+		"has undeclared tokens": {"no fencing", mutant{info: func(i *impls.Info) { i.Fencing = false }}},
+		"cleans up without asking": {"lost answer to an acquire", mutant{client: func(c *mutantClient) {
+			c.cleanup = func(context.Context, string, impls.Attempt) error { return impls.ErrLost }
+		}}},
+		"takes silence for a clean-up": {"lost answer to an acquire", mutant{client: func(c *mutantClient) {
+			inner := c.cleanup
+			c.cleanup = func(ctx context.Context, key string, a impls.Attempt) error {
+				if err := inner(ctx, key, a); errors.Is(err, impls.ErrLost) {
+					return err
+				}
+				return nil
+			}
+		}}},
+		"takes silence for a refusal": {"lost answer to an acquire", mutant{client: func(c *mutantClient) {
+			inner := c.acquire
+			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				if errors.Is(err, impls.ErrUnknown) {
+					err = impls.ErrFailed
+				}
+				return h, err
+			}
+		}}},
+		"takes silence for a release": {"lost answer to a release", mutant{hold: func(h *mutantHold) {
+			h.release = func(ctx context.Context) error {
+				if err := h.Hold.Release(ctx); errors.Is(err, impls.ErrLost) {
+					return err
+				}
+				return nil
+			}
+		}}},
+		"counts the lease by another clock": {"lease's end", mutant{hold: func(h *mutantHold) {
+			h.end = func() time.Time { return time.Now().Add(time.Second) }
+		}}},
+		"counts the lease from the answer": {"lease's end", mutant{hold: func(h *mutantHold) {
+			end := h.Hold.LeaseEnd().Add(time.Second) // a slow answer, so to speak
+			h.end = func() time.Time { return end }
+		}}},
+		"believes in too long a lease": {"expiry", mutant{hold: func(h *mutantHold) {
+			end := h.Hold.LeaseEnd().Add(10 * time.Second)
+			h.end = func() time.Time { return end }
+		}}},
+		"releases what expired": {"expiry", mutant{hold: func(h *mutantHold) {
+			h.release = func(ctx context.Context) error { _ = h.Hold.Release(ctx); return nil }
+		}}},
+		"does not extend":         {"extend", mutant{hold: func(h *mutantHold) { h.extend = nothing }}},
+		"does not renew itself":   {"kept session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
+		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
+	}
+}
+
+func unextendable(h *mutantHold) {
+	h.extend = func(context.Context) error { return errors.ErrUnsupported }
+}
+
+// TestMutantsAreCaught: every check notices what it is there for, and has
+// nothing to say about the right lock.
+func TestMutantsAreCaught(t *testing.T) {
+	cfg, _ := serve(t, "reference", "single")
+	cfg.TTL = 500 * time.Millisecond
+	right := reference.Recipes()[0]
+	used := map[string]bool{}
+	t.Run("wrong", func(t *testing.T) {
+		for name, m := range mutants() {
+			used[m.check] = true
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				wrong := m.mutant
+				wrong.Recipe = right
+				s := conformance.Subject{Recipe: wrong, Config: cfg, Patience: 5 * time.Second}
+				if m.check == "busy" || m.check == "symmetric" || m.check == "cancelled waiter" {
+					s.Config.TTL = time.Minute // what is wrong must not heal by expiry
+				}
+				if len(failures(t, m.check, s)) == 0 {
+					t.Errorf("the check %q has nothing to say about a lock that %s", m.check, name)
+				}
+			})
+		}
+	})
+	for _, c := range conformance.Checks(right.Info()) {
+		if !used[c.Name] {
+			t.Errorf("the check %q has no wrong lock that it must catch", c.Name)
+		}
+	}
+}
+
+// TestBrokenReferenceIsCaught: the control that is wrong once in a while.
+func TestBrokenReferenceIsCaught(t *testing.T) {
+	cfg, _ := serve(t, "reference", "single")
+	cfg.TTL = time.Minute
+	cfg.Wait = nil
+	broken := reference.Recipes()[1]
+	// One attempt in a hundred: a few rounds of the check see it.
+	for range 50 {
+		if len(failures(t, "exclusive", conformance.Subject{Recipe: broken, Config: cfg})) > 0 {
+			return
+		}
+	}
+	t.Error("50 rounds saw nothing wrong with the broken lock")
+}
