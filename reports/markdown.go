@@ -18,7 +18,7 @@ func renderMarkdown(c *content) string {
 	if len(c.Surprises) > 0 {
 		p("\n## Not as expected, or not decided\n\n")
 		for _, s := range c.Surprises {
-			p("- **%s**: `%s`: %s\n", md(s.Kind), mdCode(s.Scenario), md(s.Text))
+			p("- **%s**: %s: %s\n", md(s.Kind), md(s.Scenario), md(s.Text))
 		}
 	}
 	if len(c.Answers) > 0 {
@@ -123,6 +123,3 @@ var mdEscaper = strings.NewReplacer(
 
 // md makes s plain text in Markdown, whatever is in it.
 func md(s string) string { return mdEscaper.Replace(clean(s)) }
-
-// mdCode makes s fit between backquotes.
-func mdCode(s string) string { return strings.NewReplacer("`", "'", "|", "/").Replace(clean(s)) }

@@ -12,11 +12,7 @@ import (
 )
 
 func TestPlotsAreDrawn(t *testing.T) {
-	dir := t.TempDir()
-	writeRun(t, dir, quickDoc())
-	if err := Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	dir := quickRun(t)
 	for _, name := range []string{
 		"latency-percentiles-uncontended-1c", "latency-percentiles-uncontended-32c", "latency-percentiles-contended-16c",
 		"throughput-vs-clients-uncontended", "wait-under-contention-contended-16c", "throughput-over-time-paused-under-holder-pause",
