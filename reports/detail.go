@@ -87,7 +87,7 @@ func detailOf(run run, i int, r result) detail {
 			d.Links = append(d.Links, link{dir + l.Path, l.What})
 		}
 	}
-	if r.Status != scenario.StatusDone {
+	if cut := r.Acquired > 0 || r.Safety.Verdict == scenario.Unsafe; r.Status != scenario.StatusDone && !cut {
 		return d
 	}
 	for _, a := range answerKinds {

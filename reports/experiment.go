@@ -183,7 +183,12 @@ func absence(r result) string {
 	if status == "" {
 		status = "not run"
 	}
-	return status + ": " + reason
+	text := status + ": " + reason
+	// A run that was cut short may have seen enough.
+	if r.Safety.Verdict == scenario.Unsafe {
+		text += fmt.Sprintf(" (unsafe as far as it went: %s)", counted(r.Safety.Overlaps, "overlap", "overlaps"))
+	}
+	return text
 }
 
 // repeats is the largest number of finished runs of any point.
