@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// exitCode is what the command ends with. Where several apply, the first of
+// this order wins: usage, internal, unsafe, inconclusive, threshold.
+type exitCode int
+
+const (
+	exitOK           exitCode = 0
+	exitInternal     exitCode = 1
+	exitUsage        exitCode = 2
+	exitUnsafe       exitCode = 3
+	exitThreshold    exitCode = 4
+	exitInconclusive exitCode = 5
+	exitInterrupted  exitCode = 130
+)
+
+const exitCodesHelp = `Exit codes, the first that applies:
+
+    2  usage or configuration is wrong (also: not one readable record in a history)
+    1  an internal error, or a server that would not start
+    3  safety, promise or liveness not as expected
+    5  inconclusive: unknown where an answer was expected, a missing backend, a missed fault, a damaged history
+    4  a performance threshold was not met
+    0  all as expected
+  130  interrupted; the report was still written
+`
+
+// usageError is an error of the caller's, for exit code 2.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// exitFor maps an error to its code.
+func exitFor(err error) exitCode {
+	var u usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &u), errors.Is(err, scenario.ErrInvalid), errors.Is(err, history.ErrNoRecords), errors.Is(err, cluster.ErrBinary):
+		return exitUsage
+	default:
+		return exitInternal
+	}
+}
+
+// advice adds what to do next to errors that have an obvious answer.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "the disk is full: free some space, or choose another folder with --out (servers' data goes to TMPDIR)"
+	case errors.Is(err, fs.ErrPermission):
+		return "check who owns the folder, or choose another with --out"
+	}
+	return ""
+}
+
+// judge turns a run's results into its exit code.
+func judge(d scenario.Document) exitCode {
+	if d.Interrupted {
+		return exitInterrupted
+	}
+	var failed, unsafe, inconclusive, slow bool
+	for _, r := range d.Scenarios {
+		switch r.Status {
+		case scenario.StatusFailed:
+			failed = true
+			continue
+		case scenario.StatusMissing, scenario.StatusInterrupted:
+			inconclusive = true
+			continue
+		}
+		if len(r.Safety.Damage) > 0 {
+			inconclusive = true
+		}
+		switch {
+		case r.AsExpected == nil:
+			inconclusive = true
+		case *r.AsExpected:
+		case surprisingSafety(r):
+			unsafe = true
+		default:
+			slow = true
+		}
+	}
+	switch {
+	case failed:
+		return exitInternal
+	case unsafe:
+		return exitUnsafe
+	case inconclusive:
+		return exitInconclusive
+	case slow:
+		return exitThreshold
+	}
+	return exitOK
+}
+
+// surprisingSafety reports whether one of the three answers is definite and
+// not the expected one; what else can be not as expected are thresholds.
+func surprisingSafety(r scenario.Result) bool {
+	differs := func(want, got string) bool {
+		return want != "" && got != scenario.Undecided && got != want
+	}
+	return differs(r.Expect.Verdict, r.Safety.Verdict) ||
+		differs(r.Expect.Promise, r.Safety.Promise) ||
+		differs(r.Expect.Liveness, r.Safety.Liveness)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// progress tells on stderr how a run goes on: one line that rewrites itself on
+// a terminal, one plain line per scenario otherwise.
+type progress struct {
+	mu       sync.Mutex
+	w        io.Writer
+	terminal bool
+	color    bool
+	prefix   string // "[ 3/35] contended-redis-token-16c-r1"
+	open     bool   // a rewritable line stands on the terminal
+}
+
+func (p *progress) Note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(p.w, line)
+}
+
+func (p *progress) Begin(i, n int, sc scenario.Scenario) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	digits := len(fmt.Sprint(n))
+	p.prefix = fmt.Sprintf("[%*d/%d] %s", digits, i, n, sc.Name)
+	if p.terminal {
+		p.rewrite(p.prefix)
+	}
+}
+
+func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
+	if !p.terminal {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const width = 20
+	done := 0
+	if total > 0 {
+		done = int(width * elapsed / total)
+	}
+	bar := strings.Repeat("█", done) + strings.Repeat("░", width-done)
+	p.rewrite(fmt.Sprintf("%-52s %s %4.1fs of %.1fs  %d acquired", p.prefix, bar, elapsed.Seconds(), total.Seconds(), acquired))
+}
+
+func (p *progress) Done(r scenario.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintf(p.w, "%-52s %s\n", p.prefix, p.outcome(r))
+}
+
+// outcome is a scenario's result in a few words.
+func (p *progress) outcome(r scenario.Result) string {
+	switch r.Status {
+	case scenario.StatusDone:
+	case scenario.StatusMissing:
+		return p.paint(yellow, "missing")
+	default:
+		return p.paint(red, string(r.Status)+": "+r.Reason)
+	}
+	words := []string{}
+	if r.Throughput != nil {
+		words = append(words, fmt.Sprintf("%.0f/s", *r.Throughput))
+	}
+	s := r.Safety
+	if r.Workload.Kind != "uncontended" {
+		words = append(words, fmt.Sprintf("%s, promise %s, %s", s.Verdict, s.Promise, s.Liveness))
+	}
+	if s.Overlaps > 0 {
+		words = append(words, fmt.Sprintf("%d overlaps", s.Overlaps))
+	}
+	for _, f := range r.Faults {
+		words = append(words, f.Kind+" "+f.Status)
+	}
+	text := strings.Join(words, "; ")
+	switch {
+	case r.AsExpected == nil:
+		return text + "  " + p.paint(yellow, "inconclusive")
+	case !*r.AsExpected:
+		return text + "  " + p.paint(red, "NOT AS EXPECTED")
+	}
+	return text
+}
+
+const (
+	red    = "31"
+	yellow = "33"
+)
+
+func (p *progress) paint(color, s string) string {
+	if !p.color {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+func (p *progress) rewrite(line string) {
+	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+	p.open = true
+}
+
+func (p *progress) clear() {
+	if p.open {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.open = false
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/reports"
+	"github.com/lockbench/lockbench/run"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+func (a *app) reportCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "report DIR...",
+		Short: "Rebuild the reports of a run; several runs side by side",
+		Long: `Report rebuilds report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from
+its result.json, and prints the table. Given several folders it also puts the runs side by side, in
+the folder named by --out.`,
+		Args: argCount(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			for _, dir := range args {
+				if !exists(filepath.Join(dir, scenario.FileResult)) {
+					return usage(fmt.Errorf("%s: no %s: not the folder of a finished run (lockbench check tells what its histories hold)", dir, scenario.FileResult))
+				}
+			}
+			for _, dir := range args {
+				if err := reports.Write(dir); err != nil {
+					return fmt.Errorf("report of %s: %w", dir, err)
+				}
+			}
+			if len(args) == 1 {
+				doc, err := run.LoadDocument(args[0])
+				if err != nil {
+					return err
+				}
+				return reports.Table(a.stdout, doc, a.tableOptions())
+			}
+			if err := os.MkdirAll(out, 0o755); err != nil {
+				return fmt.Errorf("make the folder for the reports: %w", err)
+			}
+			if err := reports.Several(args, out); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, shorten(out))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "results/side-by-side", "folder for the report of several runs")
+	return cmd
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/all"
+)
+
+// version of lockbench; releases set it by -ldflags "-X main.version=v1.2.3".
+var version = "dev"
+
+// app is one invocation of the command.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	code           exitCode // of a command that worked and has bad news
+}
+
+// execute runs the command line and returns its exit code. It writes results
+// to stdout, everything else to stderr, and never exits by itself.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) exitCode {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return a.code
+	}
+	fmt.Fprintf(stderr, "lockbench: %v\n", err)
+	if hint := advice(err); hint != "" {
+		fmt.Fprintf(stderr, "lockbench: %s\n", hint)
+	}
+	return exitFor(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "lockbench",
+		Short:         "Benchmark and chaos-test distributed locks",
+		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached and MySQL,\nand tells, with evidence, how fast each is, what it costs, and when it lets two clients hold one lock.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w (see \"%s --help\")", err, cmd.CommandPath()))
+	})
+	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand())
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp})
+	return root
+}
+
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("no command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+	}
+	return usage(fmt.Errorf("%w (see \"lockbench --help\")", err))
+}
+
+// argCount turns cobra's complaints about arguments into usage errors.
+func argCount(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage(fmt.Errorf("%w (see \"%s --help\")", err, cmd.CommandPath()))
+		}
+		return nil
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: argCount(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "lockbench", fullVersion())
+			return err
+		},
+	}
+}
+
+// fullVersion adds the commit, where the build knows it.
+func fullVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	revision, dirty := "", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				dirty = "+changes"
+			}
+		}
+	}
+	if revision == "" {
+		return version
+	}
+	return version + " (" + revision + dirty + ")"
+}
+
+// find looks a recipe up in the catalogue.
+func find(id string) (impls.Recipe, bool) { return all.Find(id) }
+
+var errNotWorker = errors.New("\"lockbench worker\" is started by lockbench itself, with its orders on stdin")

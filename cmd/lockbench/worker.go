@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// workerCommand is the process that hosts clients. The controller starts it
+// and speaks to it over stdin and stdout.
+func (a *app) workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "worker", Short: "Host clients for a run (started by lockbench itself)", Hidden: true, Args: argCount(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := workloads.Main(cmd.Context(), a.stdin, a.stdout, a.stderr, find); err != nil {
+				return fmt.Errorf("worker: %w", err)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,172 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// tick is how often progress is told and the end of the run is looked for.
+const tick = 200 * time.Millisecond
+
+// drive lets the load run: it starts the clients, samples the servers at both
+// ends of the window, carries out the faults, and waits for the workers.
+func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, pool *workloads.Pool, board *workloads.Board, dir string) (scenario.Samples, error) {
+	faults, err := chaos.CreateLog(filepath.Join(dir, scenario.FileFaults), r.clock)
+	if err != nil {
+		pool.Stop()
+		return scenario.Samples{}, err
+	}
+	defer faults.Close()
+
+	start := r.clock.Now() + int64(settle)
+	window := start + int64(sc.Warmup)
+	end := window + int64(sc.Duration)
+	if err := pool.Go(start, window, end); err != nil {
+		return scenario.Samples{}, fmt.Errorf("start the load: %w", err)
+	}
+
+	// Faults and progress end with the load. The sampler reads the servers once
+	// more when it has ended, so it is waited for; an early end stops it.
+	during, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg       sync.WaitGroup
+		sampling sync.WaitGroup
+		sampler  = sampler{servers: s, clock: r.clock}
+		faultErr error
+	)
+	sampling.Go(func() { sampler.run(ctx, window, end) })
+	wg.Go(func() {
+		schedule := chaos.Schedule{
+			Faults: sc.Faults, Seed: sc.Seed, Start: window, End: end,
+			Clock: r.clock, Clients: boardClients{board, pool, sc.Clients}, Log: faults,
+		}
+		faultErr = schedule.Run(during)
+	})
+	wg.Go(func() { r.tell(during, sc, board, start, end) })
+
+	// A worker ends the load by itself; how long it may then take to leave its
+	// locks depends on the lease, for the clean-up of an unknown acquire waits
+	// for it.
+	patience := time.Duration(end-r.clock.Now()) + 2*sc.TTL.D() + 4*sc.Timeout.D() + 15*time.Second
+	waitCtx, stopWaiting := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stopWaiting()
+	interrupted := context.AfterFunc(ctx, func() {
+		cancel() // heal first: a stopped worker cannot hear that it shall stop
+		pool.Stop()
+	})
+	defer interrupted()
+	workers, err := pool.Wait(waitCtx)
+	actualEnd := min(end, r.clock.Now())
+	cancel()
+	wg.Wait()
+	sampling.Wait()
+
+	samples := scenario.Samples{Start: window, End: max(actualEnd, window), Workers: workers, Servers: sampler.growth, BusyCPU: sampler.busy}
+	samples.ClockUncertaintyNS = r.clock.Uncertainty()
+	for _, w := range workers {
+		samples.ClockUncertaintyNS = max(samples.ClockUncertaintyNS, w.ClockUncertaintyNS)
+	}
+	if sampler.err != nil {
+		samples.Shared = fmt.Sprintf("the servers' counters could not be read: %v", sampler.err)
+	}
+	return samples, errors.Join(err, faultErr)
+}
+
+// tell reports progress until ctx ends.
+func (r *runner) tell(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			elapsed := min(max(r.clock.Now()-start, 0), end-start)
+			r.Progress.Tick(sc, time.Duration(elapsed), time.Duration(end-start), board.Acquired())
+		}
+	}
+}
+
+// collect merges the clients' files, and the controller's own account of the
+// registers, into one history.
+func (r *runner) collect(dir, clientDir string, register *workloads.Register) error {
+	if register != nil {
+		if err := r.writeFinals(clientDir, register); err != nil {
+			return err
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(clientDir, "*"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("collect the history: the workers left no files in %s (%w)", clientDir, errors.Join(err, os.ErrNotExist))
+	}
+	slices.Sort(files)
+	if err := history.Merge(filepath.Join(dir, scenario.FileHistory), files...); err != nil {
+		return fmt.Errorf("collect the history: %w", err)
+	}
+	if err := os.RemoveAll(clientDir); err != nil {
+		return fmt.Errorf("collect the history: %w", err)
+	}
+	return nil
+}
+
+func (r *runner) writeFinals(clientDir string, register *workloads.Register) error {
+	w, err := history.Create(filepath.Join(clientDir, "controller.lbh"), history.Options{Client: history.Controller, Worker: history.Controller, Clock: r.clock})
+	if err != nil {
+		return fmt.Errorf("record the registers: %w", err)
+	}
+	for _, f := range register.Finals() {
+		op := history.Op{Kind: history.KindFinal, Key: f.Key, Fence: f.HighestToken, Arg: f.Accepted}
+		if f.Fenced {
+			op.Flags |= history.FlagFenced
+		}
+		if _, err := w.Point(&op, &history.Result{Outcome: history.Accepted, Fence: f.HighestToken, Value: f.Value}); err != nil {
+			return errors.Join(fmt.Errorf("record the registers: %w", err), w.Close())
+		}
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("record the registers: %w", err)
+	}
+	return nil
+}
+
+// boardClients shows chaos the clients as the shared board tells of them.
+type boardClients struct {
+	board *workloads.Board
+	pool  *workloads.Pool
+	n     int
+}
+
+func (b boardClients) Holders() []chaos.Holding {
+	var list []chaos.Holding
+	for c := range uint32(b.n) {
+		if st := b.board.Status(c); st.State == workloads.Holding {
+			list = append(list, chaos.Holding{Client: c, Key: st.Key, Attempt: st.Attempt})
+		}
+	}
+	return list
+}
+
+func (b boardClients) Holds(h chaos.Holding) bool {
+	st := b.board.Status(h.Client)
+	return st.State == workloads.Holding && st.Attempt == h.Attempt
+}
+
+func (b boardClients) Process(client uint32) (chaos.Process, error) {
+	p := b.pool.Process(client)
+	if p == nil {
+		return nil, fmt.Errorf("no process hosts client %d", client)
+	}
+	return p, nil
+}

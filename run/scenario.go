@@ -1,0 +1,190 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/reference"
+	"github.com/lockbench/lockbench/measure"
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// settle is the time between the last worker's "ready" and the start of the
+// load, so that all of them have heard of it.
+const settle = 50 * time.Millisecond
+
+// scenario runs one scenario and measures it. It always returns a result: what
+// went wrong is its status.
+func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scenario.Result {
+	recipe, _ := r.Find(sc.Recipe) // needs has checked it
+	info := recipe.Info()
+	res := stub(sc, info)
+	if ctx.Err() != nil {
+		res.Status, res.Reason = scenario.StatusInterrupted, "the run was interrupted before it began"
+		return res
+	}
+	if why, ok := r.missing[info.Backend]; ok {
+		res.Status, res.Reason = scenario.StatusMissing, why
+		return res
+	}
+	servers, closeServers, err := r.servers(sc, info)
+	if err != nil {
+		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		return res
+	}
+	defer closeServers()
+	dir := r.dir.scenario(sc.Name)
+	if err := r.load(ctx, i, sc, recipe, servers, dir); err != nil {
+		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		if ctx.Err() != nil {
+			res.Status = scenario.StatusInterrupted
+		}
+		return res
+	}
+	res, _, err = measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
+	if err != nil {
+		res = stub(sc, info)
+		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		return res
+	}
+	if ctx.Err() != nil {
+		res.Status, res.Reason = scenario.StatusInterrupted, "stopped before its end; the figures are of what there was"
+	}
+	return res
+}
+
+// stub is the result of a scenario that has not run: what is known without.
+func stub(sc scenario.Scenario, info impls.Info) scenario.Result {
+	res := scenario.Result{
+		Name: sc.Name, Group: sc.Group, Repeat: sc.Repeat, Recipe: sc.Recipe, Backend: info.Backend,
+		Topology: sc.Topology, Environment: sc.Environment, Workload: sc.Workload, Seed: sc.Seed,
+		TTL: sc.TTL, TTLApplies: info.Bound.Leased(), Bound: string(info.Bound),
+		Workers: sc.Workers, Clients: sc.Clients, Expect: sc.Expect,
+		Faults: []scenario.FaultResult{}, PerSecond: []int64{}, Warnings: []string{},
+		Safety: scenario.Safety{Verdict: scenario.Undecided, Promise: scenario.Undecided, Liveness: scenario.Undecided, Causes: []scenario.Cause{}, Why: map[string]string{}},
+	}
+	for _, f := range sc.Faults {
+		res.Faults = append(res.Faults, scenario.FaultResult{Kind: f.Kind, Status: "missed", Reason: "the scenario did not run"})
+	}
+	return res
+}
+
+// servers is what a scenario's clients talk to.
+type servers struct {
+	addresses []string
+	account   impls.Account
+	network   string
+	info      scenario.ClusterInfo
+	cluster   *cluster.Cluster // nil for the reference backend
+}
+
+// servers finds the scenario's cluster, or serves the reference lock itself.
+func (r *runner) servers(sc scenario.Scenario, info impls.Info) (servers, func(), error) {
+	if info.Backend == BackendReference {
+		path := filepath.Join(r.sup.Dir(), "reference.sock")
+		_ = os.Remove(path)
+		srv, err := reference.NewServer(path, sc.Seed)
+		if err != nil {
+			return servers{}, nil, err
+		}
+		ci := scenario.ClusterInfo{Backend: info.Backend, Topology: sc.Topology, Environment: "controller", Product: "lockbench reference", Version: r.Version, Durability: "none (memory of the controller)"}
+		return servers{addresses: []string{path}, info: ci}, func() { _ = srv.Close() }, nil
+	}
+	c := r.clusters[keyOf(sc, info.Backend)]
+	if c == nil {
+		return servers{}, nil, fmt.Errorf("no %s cluster is up", info.Backend)
+	}
+	return servers{addresses: c.Addresses(), account: c.Account(), info: c.Info(), cluster: c}, func() {}, nil
+}
+
+// load prepares the keys, lets the clients work under the faults, and leaves
+// the raw files in dir.
+func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe impls.Recipe, s servers, dir string) (err error) {
+	clientDir := filepath.Join(dir, scenario.DirClients)
+	if err := os.MkdirAll(clientDir, 0o755); err != nil {
+		return fmt.Errorf("make the scenario's folder: %w", err)
+	}
+	if err := writeJSON(filepath.Join(dir, scenario.FileScenario), sc); err != nil {
+		return err
+	}
+	keys := make([]string, sc.Workload.Keys)
+	for k := range keys {
+		keys[k] = fmt.Sprintf("lb.%s.%d.%d", r.sup.ID(), i, k)
+	}
+	if err := r.prepare(ctx, sc, recipe, s, keys); err != nil {
+		return err
+	}
+	boardPath := filepath.Join(r.sup.Dir(), fmt.Sprintf("board-%d", i))
+	board, err := workloads.CreateBoard(boardPath, sc.Clients)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, board.Close(), os.Remove(boardPath)) }()
+
+	var register *workloads.Register
+	registerPath := ""
+	if sc.Workload.Guard != "" {
+		registerPath = filepath.Join(r.sup.Dir(), fmt.Sprintf("register-%d.sock", i))
+		if register, err = workloads.ServeRegister(registerPath); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, register.Close()) }()
+	}
+	log, err := os.Create(filepath.Join(dir, "workers.log"))
+	if err != nil {
+		return fmt.Errorf("create the workers' log: %w", err)
+	}
+	defer log.Close()
+
+	var specs []workloads.Spec
+	for w, clients := range workloads.Assign(sc) {
+		specs = append(specs, workloads.Spec{
+			Scenario: sc, Worker: uint32(w), Clients: clients, Dir: clientDir, Board: boardPath, Register: registerPath,
+			Addresses: s.addresses, Account: s.account, Keys: keys,
+		})
+	}
+	pool, err := workloads.StartPool(ctx, workloads.PoolOptions{Run: r.sup, Command: r.Worker, Specs: specs, Log: log})
+	if err != nil {
+		return fmt.Errorf("start the workers: %w", err)
+	}
+	samples, err := r.drive(ctx, sc, s, pool, board, dir)
+	if err != nil {
+		return err
+	}
+	if err := r.collect(dir, clientDir, register); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, scenario.FileSamples), samples); err != nil {
+		return err
+	}
+	if len(sc.Faults) > 0 && s.cluster != nil {
+		if err := s.cluster.Healthy(ctx); err != nil {
+			return fmt.Errorf("after the fault the servers are not healthy again: %w", err)
+		}
+	}
+	return nil
+}
+
+// prepare brings the servers into the state that the recipe's clients expect.
+func (r *runner) prepare(ctx context.Context, sc scenario.Scenario, recipe impls.Recipe, s servers, keys []string) error {
+	var dialer net.Dialer
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	err := recipe.Prepare(ctx, impls.Config{
+		Addresses: s.addresses, Account: s.account, Dial: dialer.DialContext,
+		Clock: impls.SystemClock(), Wait: impls.NewUniform(sc.Poll.Min, sc.Poll.Max, sc.Seed),
+		TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+	}, keys)
+	if err != nil {
+		return fmt.Errorf("prepare %s: %w", sc.Recipe, err)
+	}
+	return nil
+}
