@@ -1,0 +1,125 @@
+// Perf measures what lockbench itself costs, on the real servers:
+//
+//	(a) the uncontended throughput of each recipe in lockbench's workers, on
+//	    the shipped path (history on, fault dialer in place), against a bare
+//	    loop of the same driver calls; and the bare loop against itself, as
+//	    the control that tells how far two equal things lie apart here
+//	(b) the memory of a thousand redis clients in one worker, against bare
+//	    drivers
+//
+// The cost of recording and the speed of the checker are benchmarks of their
+// packages; "make perf" runs those as well.
+//
+// Many short windows are measured in turn, in random order, and only ratios
+// within one round are compared: a bare time would measure the machine.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	switch {
+	case os.Getenv(workloads.EnvWorker) != "":
+		err = workloads.Main(ctx, os.Stdin, os.Stdout, os.Stderr, all.Find)
+	case os.Getenv(envBare) != "":
+		err = bareMain(ctx, os.Stdin, os.Stdout)
+	default:
+		err = measureAll(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "perf:", err)
+		os.Exit(1)
+	}
+}
+
+// settings of one measurement.
+type settings struct {
+	run    *supervise.Run
+	self   string
+	warmup time.Duration
+	window time.Duration
+	rounds int
+	// processes that host the clients, the same for both sides.
+	processes int
+}
+
+func measureAll(ctx context.Context) (err error) {
+	recipes := flag.String("recipes", "redis/token,memcached/cas,mysql/lease-row,etcd/mutex,zookeeper/sequence", "recipes to measure")
+	clients := flag.String("clients", "1,8,64", "numbers of clients")
+	rounds := flag.Int("rounds", 9, "rounds of each measurement")
+	window := flag.Duration("window", time.Second, "measured time of each part of a round")
+	memory := flag.Int("memory", 1000, "redis clients for the memory measurement; 0: none")
+	flag.Parse()
+
+	run, err := supervise.Begin("")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if e := run.End(end); err == nil {
+			err = e
+		}
+	}()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	s := settings{run: run, self: self, warmup: 300 * time.Millisecond, window: *window, rounds: *rounds, processes: 2}
+
+	fmt.Printf("uncontended pairs of acquire and release; %d rounds of %v each, in random order within a round\n", s.rounds, s.window)
+	fmt.Println("ratio = lockbench / mean of two bare loops; control = bare loop / bare loop; median [min..max]")
+	fmt.Printf("%-20s %8s %12s %12s  %-22s %-22s %s\n", "recipe", "clients", "bare/s", "lockbench/s", "ratio", "control", "extra CPU per pair")
+	for _, id := range strings.Split(*recipes, ",") {
+		backend, _, _ := strings.Cut(id, "/")
+		if err := onCluster(ctx, run, backend, func(c *cluster.Cluster) error {
+			for _, n := range strings.Split(*clients, ",") {
+				count, err := strconv.Atoi(n)
+				if err != nil {
+					return fmt.Errorf("--clients %s: %w", *clients, err)
+				}
+				if err := compare(ctx, s, c, id, count); err != nil {
+					return fmt.Errorf("%s with %d clients: %w", id, count, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if *memory == 0 {
+		return nil
+	}
+	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error { return compareMemory(ctx, s, c, *memory) })
+}
+
+// onCluster gives work a single server with production defaults.
+func onCluster(ctx context.Context, run *supervise.Run, backend string, work func(*cluster.Cluster) error) error {
+	c, err := cluster.Start(ctx, run, cluster.Spec{Backend: backend, Topology: "single", LogDir: run.Dir() + "/logs-" + backend, Clients: 1100})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", backend, err)
+	}
+	workErr := work(c)
+	if err := c.Stop(ctx); workErr == nil && err != nil {
+		return fmt.Errorf("stop %s: %w", backend, err)
+	}
+	return workErr
+}
