@@ -45,6 +45,9 @@ func Nearest(id string) []string {
 		distance int
 	}
 	id = strings.ToLower(strings.TrimSpace(id))
+	if id == "" {
+		return nil
+	}
 	var found []near
 	for _, r := range Recipes() {
 		known := r.Info().ID

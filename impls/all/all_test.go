@@ -1,0 +1,110 @@
+package all_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/all"
+)
+
+// TestCatalogue: what later issues and users rely on by name is there, and
+// every recipe describes itself in full.
+func TestCatalogue(t *testing.T) {
+	for _, id := range []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row", "mysql/get-lock", "reference/mutex", "reference/broken"} {
+		if _, ok := all.Find(id); !ok {
+			t.Errorf("%s is missing", id)
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range all.Recipes() {
+		i := r.Info()
+		if seen[i.ID] {
+			t.Errorf("%s is there twice", i.ID)
+		}
+		seen[i.ID] = true
+		if backend, name, ok := strings.Cut(i.ID, "/"); !ok || backend != i.Backend || name == "" {
+			t.Errorf("id %q does not begin with its backend %q", i.ID, i.Backend)
+		}
+		if i.Summary == "" || i.Promise == "" || i.Document == "" || len(i.Topologies) == 0 || i.RoundTrips == 0 || len(i.Requests) == 0 {
+			t.Errorf("%s leaves something unsaid: %+v", i.ID, i)
+		}
+		switch i.Bound {
+		case impls.BoundTTL, impls.BoundSession, impls.BoundConnection:
+		default:
+			t.Errorf("%s: bound %q", i.ID, i.Bound)
+		}
+		if i.Takeover == nil {
+			t.Errorf("%s declares no takeover bound", i.ID)
+		} else if i.Bound.Leased() && i.Takeover(4*time.Second) < 4*time.Second {
+			t.Errorf("%s takes over after %v, before the TTL of 4s is over", i.ID, i.Takeover(4*time.Second))
+		}
+		// What cannot be served is said before a client is opened.
+		if i.Bound.Leased() {
+			for _, ttl := range []time.Duration{0, -time.Second} {
+				if r.CheckTTL(ttl, impls.DefaultLimits()) == nil {
+					t.Errorf("%s takes a TTL of %v", i.ID, ttl)
+				}
+			}
+			if err := r.CheckTTL(4*time.Second, impls.DefaultLimits()); err != nil {
+				t.Errorf("%s does not take a TTL of 4s: %v", i.ID, err)
+			}
+		}
+	}
+}
+
+func TestTTLsThatServersWouldChange(t *testing.T) {
+	for _, c := range []struct {
+		id    string
+		ttl   time.Duration
+		lim   impls.Limits
+		taken bool
+	}{
+		{"etcd/mutex", time.Second, impls.DefaultLimits(), false},
+		{"etcd/mutex", 2 * time.Second, impls.DefaultLimits(), true},
+		{"etcd/mutex", 2500 * time.Millisecond, impls.DefaultLimits(), false},
+		{"etcd/mutex", 2 * time.Second, impls.Limits{ElectionTimeout: 2 * time.Second}, false},
+		{"etcd/mutex", 3 * time.Second, impls.Limits{ElectionTimeout: 2 * time.Second}, true},
+		{"etcd/mutex", time.Second, impls.Limits{ElectionTimeout: 500 * time.Millisecond}, true},
+		{"zookeeper/sequence", 3999 * time.Millisecond, impls.DefaultLimits(), false},
+		{"zookeeper/sequence", 4 * time.Second, impls.DefaultLimits(), true},
+		{"zookeeper/sequence", 40 * time.Second, impls.DefaultLimits(), true},
+		{"zookeeper/sequence", 41 * time.Second, impls.DefaultLimits(), false},
+		{"zookeeper/sequence", time.Second, impls.Limits{TickTime: 500 * time.Millisecond}, true},
+	} {
+		r, ok := all.Find(c.id)
+		if !ok {
+			t.Fatalf("%s is missing", c.id)
+		}
+		if err := r.CheckTTL(c.ttl, c.lim); (err == nil) != c.taken {
+			t.Errorf("%s, TTL %v, %+v: %v", c.id, c.ttl, c.lim, err)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	for typed, want := range map[string]string{
+		"redis/tokn":         "redis/token",
+		"Redis/Token":        "redis/token",
+		"redsi/token":        "redis/token",
+		"redis":              "redis/token",
+		"get-lock":           "mysql/get-lock",
+		"mysql/getlock":      "mysql/get-lock",
+		"mysql/row":          "mysql/lease-row",
+		"etcd/lock":          "etcd/mutex",
+		"zookeper/sequence":  "zookeeper/sequence",
+		"zookeeper/ephemera": "zookeeper/sequence",
+		"memcached/add":      "memcached/cas",
+	} {
+		if got := all.Nearest(typed); !slices.Contains(got, want) {
+			t.Errorf("nearest to %q: %v, want %s among them", typed, got, want)
+		}
+	}
+	for _, typed := range []string{"", "postgres/advisory-lock", "qqqqqqqqqqqq"} {
+		if got := all.Nearest(typed); len(got) != 0 {
+			t.Errorf("nearest to %q: %v, want none", typed, got)
+		}
+	}
+}

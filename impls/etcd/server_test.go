@@ -1,0 +1,244 @@
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls"
+)
+
+func open(t *testing.T, addresses ...string) *client {
+	t.Helper()
+	var d net.Dialer
+	c, err := mutex{}.Open(t.Context(), impls.Config{Addresses: addresses, Dial: d.DialContext, Clock: impls.SystemClock(),
+		TTL: 2 * time.Second, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.(*client)
+}
+
+func newAttempt() (a impls.Attempt) {
+	_, _ = rand.Read(a[:])
+	return a
+}
+
+func TestOnServer(t *testing.T) {
+	addresses := clustertest.Start(t, "etcd", "single").Addresses()
+	for name, check := range map[string]func(*testing.T, []string){
+		"late acquire is void":        lateAcquire,
+		"clean-up without lease":      cleanupWithoutLease,
+		"lost place in the queue":     lostPlace,
+		"lost session, then another":  newSession,
+		"gap in the queue":            gapInQueue,
+		"keys do not share a queue":   separateKeys,
+		"a dead server is no mystery": deadServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, addresses)
+		})
+	}
+}
+
+// lateAcquire: once the clean-up was answered, the attempt's own transaction
+// has no effect any more, as if it had been held up on its way.
+func lateAcquire(t *testing.T, addresses []string) {
+	c := open(t, addresses...)
+	for _, acquire := range []func(context.Context, string, impls.Attempt) (impls.Hold, error){c.Acquire, c.TryAcquire} {
+		a := newAttempt()
+		if err := c.Cleanup(t.Context(), "late", a); !errors.Is(err, impls.ErrLost) {
+			t.Fatalf("clean up of what has not arrived: %v", err)
+		}
+		if _, err := acquire(t.Context(), "late", a); !errors.Is(err, impls.ErrFailed) {
+			t.Errorf("late acquire: %v, want no effect", err)
+		}
+		if h, err := c.TryAcquire(t.Context(), "late", newAttempt()); err != nil {
+			t.Errorf("the lock is not free: %v", err)
+		} else if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cleanupWithoutLease: where the lease is gone nothing can be left, and
+// nothing can come.
+func cleanupWithoutLease(t *testing.T, addresses []string) {
+	c := open(t, addresses...)
+	a := newAttempt()
+	if _, err := c.Acquire(t.Context(), "revoked", a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.api.Revoke(t.Context(), c.session.lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cleanup(t.Context(), "revoked", a); !errors.Is(err, impls.ErrLost) {
+		t.Errorf("clean up: %v, want lost", err)
+	}
+}
+
+// lostPlace: a waiter whose lease ended must not take its predecessor's
+// departure for a grant.
+func lostPlace(t *testing.T, addresses []string) {
+	holder, waiter := open(t, addresses...), open(t, addresses...)
+	h, err := holder.Acquire(t.Context(), "place", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := waiter.Acquire(t.Context(), "place", newAttempt())
+		got <- err
+	}()
+	awaitQueue(t, holder, "place", 2)
+	if _, err := holder.api.Revoke(t.Context(), waiter.session.lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err == nil {
+		t.Error("granted without a place in the queue")
+	}
+}
+
+func newSession(t *testing.T, addresses []string) {
+	c := open(t, addresses...)
+	old, err := c.Acquire(t.Context(), "session", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.api.Revoke(t.Context(), c.session.lease); err != nil {
+		t.Fatal(err)
+	}
+	<-old.Lost() // at the next renewal
+	h, err := c.Acquire(t.Context(), "session", newAttempt())
+	if err != nil {
+		t.Fatalf("acquire with a new session: %v", err)
+	}
+	select {
+	case <-h.Lost():
+		t.Error("the new hold is lost")
+	default:
+	}
+	if err := old.Release(t.Context()); !errors.Is(err, impls.ErrLost) {
+		t.Errorf("release of the old hold: %v", err)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Errorf("release of the new hold: %v", err)
+	}
+}
+
+// gapInQueue: that the one before leaves the queue does not make a waiter the
+// first.
+func gapInQueue(t *testing.T, addresses []string) {
+	first, second, third := open(t, addresses...), open(t, addresses...), open(t, addresses...)
+	h, err := first.Acquire(t.Context(), "gap", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	leaving := newAttempt()
+	go func() {
+		_, err := second.Acquire(ctx, "gap", leaving)
+		left <- err
+	}()
+	awaitQueue(t, first, "gap", 2)
+	released := make(chan struct{})
+	got := make(chan error, 1)
+	go func() {
+		next, err := third.Acquire(t.Context(), "gap", newAttempt())
+		select {
+		case <-released:
+		default:
+			err = errors.Join(err, errors.New("granted before the holder released"))
+		}
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		got <- err
+	}()
+	awaitQueue(t, first, "gap", 3)
+	leave()
+	if err := <-left; !errors.Is(err, impls.ErrUnknown) {
+		t.Fatalf("the one who left: %v, want a clean-up owed", err)
+	}
+	if err := second.Cleanup(t.Context(), "gap", leaving); err != nil {
+		t.Fatalf("clean up: %v", err)
+	}
+	close(released)
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func separateKeys(t *testing.T, addresses []string) {
+	c := open(t, addresses...)
+	for _, key := range []string{"a", "a/b", "a%2Fb", "../a", "a b"} {
+		if _, err := c.TryAcquire(t.Context(), key, newAttempt()); err != nil {
+			t.Errorf("key %q: %v", key, err)
+		}
+	}
+}
+
+// deadServer: with nobody at the address nothing is sent, and the error says
+// so.
+func deadServer(t *testing.T, addresses []string) {
+	c := open(t, addresses...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := c.cfg
+	cfg.Addresses, cfg.Timeout = []string{nobody}, 200*time.Millisecond
+	if c, err := (mutex{}).Open(t.Context(), cfg); err == nil {
+		_ = c.Close()
+		t.Fatal("opened a client on nobody")
+	}
+	api, err := dial(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	lone := &client{cfg: cfg, api: api, session: c.session}
+	if _, err := lone.Acquire(t.Context(), "k", newAttempt()); !errors.Is(err, impls.ErrFailed) || errors.Is(err, impls.ErrUnknown) {
+		t.Errorf("acquire from nobody: %v, want no effect", err)
+	}
+}
+
+// awaitQueue waits until n keys stand in the queue.
+func awaitQueue(t *testing.T, c *client, key string, n int64) {
+	t.Helper()
+	for {
+		resp, err := c.api.Get(t.Context(), prefix(key), clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Count == n {
+			return
+		}
+		if err := c.cfg.Clock.Sleep(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
