@@ -26,6 +26,7 @@ var layers = []string{
 	"cluster",
 	"supervise",
 	"impls/all",
+	"impls/internal/recipetest",
 	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/reference",
 	"impls",
 	"faultnet",

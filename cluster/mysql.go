@@ -85,7 +85,10 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(n.ports[0]), "--bind-address=127.0.0.1",
 		// Relative to the data folder: unix sockets' paths are short.
 		"--socket=s.sock", "--pid-file=" + filepath.Join(n.dir, "pid"),
-		"--max-connections=" + strconv.Itoa(c.connections(151)),
+		// A folder of its own: servers delete each other's files in a shared one.
+		"--tmpdir=" + n.dir,
+		// A client may need a second connection, to end what it gave up.
+		"--max-connections=" + strconv.Itoa(c.connections(151)+c.spec.Clients),
 	}
 	if c.binary.Product == "MySQL" {
 		args = append(args, "--mysqlx=OFF") // it would take a port of its own
@@ -112,6 +115,7 @@ func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Nod
 		cmd.Path = c.binary.Path
 		cmd.Args = []string{"--no-defaults", "--initialize-insecure", "--datadir=" + data}
 	}
+	cmd.Args = append(cmd.Args, "--tmpdir="+n.dir)
 	if root() {
 		cmd.Args = append(cmd.Args, "--user=root")
 	}

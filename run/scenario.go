@@ -37,13 +37,13 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	}
 	servers, closeServers, err := r.servers(sc, info)
 	if err != nil {
-		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		return res
 	}
 	defer closeServers()
 	dir := r.dir.scenario(sc.Name)
 	if err := r.load(ctx, i, sc, recipe, servers, dir); err != nil {
-		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		if ctx.Err() != nil {
 			res.Status = scenario.StatusInterrupted
 		}
@@ -52,7 +52,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	res, _, err = measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
 	if err != nil {
 		res = stub(sc, info)
-		res.Status, res.Reason = scenario.StatusFailed, err.Error()
+		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		return res
 	}
 	if ctx.Err() != nil {

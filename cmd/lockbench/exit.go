@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"io/fs"
-	"syscall"
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/history"
@@ -54,22 +52,12 @@ func exitFor(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &u), errors.Is(err, scenario.ErrInvalid), errors.Is(err, history.ErrNoRecords), errors.Is(err, cluster.ErrBinary):
+	case errors.As(err, &u), errors.Is(err, scenario.ErrInvalid), errors.Is(err, history.ErrNoRecords),
+		errors.Is(err, cluster.ErrBinary), errors.Is(err, cluster.ErrSpec):
 		return exitUsage
 	default:
 		return exitInternal
 	}
-}
-
-// advice adds what to do next to errors that have an obvious answer.
-func advice(err error) string {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return "the disk is full: free some space, or choose another folder with --out (servers' data goes to TMPDIR)"
-	case errors.Is(err, fs.ErrPermission):
-		return "check who owns the folder, or choose another with --out"
-	}
-	return ""
 }
 
 // judge turns a run's results into its exit code.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/run"
 )
 
 // version of lockbench; releases set it by -ldflags "-X main.version=v1.2.3".
@@ -37,7 +38,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return a.code
 	}
 	fmt.Fprintf(stderr, "lockbench: %v\n", err)
-	if hint := advice(err); hint != "" {
+	if hint := run.Advice(err); hint != "" {
 		fmt.Fprintf(stderr, "lockbench: %s\n", hint)
 	}
 	return exitFor(err)

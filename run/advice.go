@@ -1,0 +1,27 @@
+package run
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// Advice says what to do about errors that have an obvious answer; empty for
+// the others.
+func Advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "the disk is full: free some space, or choose another folder with --out (servers keep their data under TMPDIR)"
+	case errors.Is(err, fs.ErrPermission):
+		return "check who owns the folder, or choose another one with --out"
+	}
+	return ""
+}
+
+// explain is an error's text with what to do about it.
+func explain(err error) string {
+	if hint := Advice(err); hint != "" {
+		return err.Error() + "; " + hint
+	}
+	return err.Error()
+}
