@@ -156,7 +156,7 @@ func (d *driver) current() *session {
 func (d *driver) live(ctx context.Context) (*session, error) {
 	for {
 		d.mu.Lock()
-		s, ready, dialErr := d.session, d.ready, d.dialErr
+		s, ready := d.session, d.ready
 		d.mu.Unlock()
 		if s != nil && !s.isLost() {
 			return s, nil
@@ -164,7 +164,9 @@ func (d *driver) live(ctx context.Context) (*session, error) {
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("no session: %w", ctx.Err()), dialErr)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return nil, errors.Join(fmt.Errorf("no session: %w", ctx.Err()), d.dialErr)
 		}
 	}
 }

@@ -1,0 +1,253 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls"
+)
+
+func config(addresses []string) impls.Config {
+	var d net.Dialer
+	return impls.Config{Addresses: addresses, Dial: d.DialContext, Clock: impls.SystemClock(),
+		TTL: time.Second, Timeout: 5 * time.Second}
+}
+
+func connect(t *testing.T, addresses []string) *client {
+	t.Helper()
+	c, err := sequence{}.Open(t.Context(), config(addresses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*client)
+}
+
+func newAttempt() (a impls.Attempt) {
+	_, _ = rand.Read(a[:])
+	return a
+}
+
+func TestOnServer(t *testing.T) {
+	addresses := clustertest.Start(t, "zookeeper", "single", clustertest.FastZooKeeper()).Addresses()
+	keys := []string{"cut", "closed", "place", "a", "a/b", "..", "gap"}
+	if err := (sequence{}).Prepare(t.Context(), config(addresses), keys); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]func(*testing.T, []string){
+		"a cut connection keeps the lock": cutConnection,
+		"close does not release":          closeKeeps,
+		"lost place in the queue":         lostPlace,
+		"gap in the queue":                gapInQueue,
+		"keys do not share a queue":       separateKeys,
+		"a key that was not prepared":     unprepared,
+		"a TTL that the server changes":   changedTTL,
+		"a dead server is no mystery":     deadServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, addresses)
+		})
+	}
+}
+
+// cutConnection: the session outlives its connection, and with it the hold and
+// the places in the queue.
+func cutConnection(t *testing.T, addresses []string) {
+	holder, waiter := connect(t, addresses), connect(t, addresses)
+	h, err := holder.Acquire(t.Context(), "cut", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		h, err := waiter.Acquire(t.Context(), "cut", newAttempt())
+		if err == nil {
+			err = h.Release(t.Context())
+		}
+		got <- err
+	}()
+	awaitQueue(t, holder, "cut", 2)
+	holder.driver.cut()
+	waiter.driver.cut()
+	if err := h.Release(t.Context()); err != nil {
+		t.Errorf("release after a cut: %v", err)
+	}
+	if err := <-got; err != nil {
+		t.Errorf("the waiter after a cut: %v", err)
+	}
+	select {
+	case <-h.Lost():
+		t.Error("lost by a cut that the session outlived")
+	default:
+	}
+}
+
+func closeKeeps(t *testing.T, addresses []string) {
+	a, b := connect(t, addresses), connect(t, addresses)
+	h, err := a.Acquire(t.Context(), "closed", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.TryAcquire(t.Context(), "closed", newAttempt()); !errors.Is(err, impls.ErrBusy) {
+		t.Errorf("try after the holder was closed: %v, want busy until its session ends", err)
+	}
+	next, err := b.Acquire(t.Context(), "closed", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := time.Now(); now.Before(h.LeaseEnd()) {
+		t.Errorf("granted %v before the session's end", h.LeaseEnd().Sub(now))
+	}
+	if err := next.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// lostPlace: a waiter whose node is gone must not take its predecessor's
+// departure for a grant.
+func lostPlace(t *testing.T, addresses []string) {
+	holder, waiter := connect(t, addresses), connect(t, addresses)
+	h, err := holder.Acquire(t.Context(), "place", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	gone := newAttempt()
+	go func() {
+		_, err := waiter.Acquire(t.Context(), "place", gone)
+		got <- err
+	}()
+	awaitQueue(t, holder, "place", 2)
+	if err := holder.Cleanup(t.Context(), "place", gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; !errors.Is(err, impls.ErrFailed) {
+		t.Errorf("a waiter without a place: %v", err)
+	}
+}
+
+// gapInQueue: that the one before leaves the queue does not make a waiter the
+// first.
+func gapInQueue(t *testing.T, addresses []string) {
+	first, second, third := connect(t, addresses), connect(t, addresses), connect(t, addresses)
+	h, err := first.Acquire(t.Context(), "gap", newAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	leaving := newAttempt()
+	go func() {
+		_, err := second.Acquire(ctx, "gap", leaving)
+		left <- err
+	}()
+	awaitQueue(t, first, "gap", 2)
+	released := make(chan struct{})
+	got := make(chan error, 1)
+	go func() {
+		next, err := third.Acquire(t.Context(), "gap", newAttempt())
+		select {
+		case <-released:
+		default:
+			err = errors.Join(err, errors.New("granted before the holder released"))
+		}
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		got <- err
+	}()
+	awaitQueue(t, first, "gap", 3)
+	leave()
+	if err := <-left; !errors.Is(err, impls.ErrUnknown) {
+		t.Fatalf("the one who left: %v, want a clean-up owed", err)
+	}
+	if err := second.Cleanup(t.Context(), "gap", leaving); err != nil {
+		t.Fatalf("clean up: %v", err)
+	}
+	close(released)
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func separateKeys(t *testing.T, addresses []string) {
+	c := connect(t, addresses)
+	for _, key := range []string{"a", "a/b", ".."} {
+		if _, err := c.TryAcquire(t.Context(), key, newAttempt()); err != nil {
+			t.Errorf("key %q: %v", key, err)
+		}
+	}
+}
+
+func unprepared(t *testing.T, addresses []string) {
+	c := connect(t, addresses)
+	if _, err := c.Acquire(t.Context(), "nobody prepared this", newAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
+		t.Errorf("acquire: %v", err)
+	}
+	if err := c.Cleanup(t.Context(), "nobody prepared this", newAttempt()); !errors.Is(err, impls.ErrLost) {
+		t.Errorf("clean up: %v", err)
+	}
+}
+
+func changedTTL(t *testing.T, addresses []string) {
+	cfg := config(addresses)
+	cfg.TTL = 100 * time.Millisecond
+	if c, err := (sequence{}).Open(t.Context(), cfg); err == nil {
+		_ = c.Close()
+		t.Error("opened with a TTL that the server must raise")
+	}
+}
+
+// deadServer: with nobody at the address nothing is sent, and the error says
+// so.
+func deadServer(t *testing.T, _ []string) {
+	cfg := config([]string{"127.0.0.1:1"})
+	cfg.Timeout = 200 * time.Millisecond
+	refused := errors.New("nobody is there")
+	cfg.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+	c, err := (sequence{}).Open(t.Context(), cfg)
+	if err == nil {
+		_ = c.Close()
+		t.Fatal("opened a client on nobody")
+	}
+	if !errors.Is(err, refused) {
+		t.Errorf("%v does not say why", err)
+	}
+}
+
+// awaitQueue waits until n nodes stand in the queue.
+func awaitQueue(t *testing.T, c *client, key string, n int) {
+	t.Helper()
+	for {
+		names, err := do(t.Context(), c.driver, func(conn *zk.Conn) ([]string, error) {
+			names, _, err := conn.Children(parent(key))
+			return names, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(names) == n {
+			return
+		}
+		if err := c.driver.cfg.Clock.Sleep(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
