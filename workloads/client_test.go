@@ -51,13 +51,11 @@ func expectRound(t *testing.T, h *history.History, want ...string) {
 	}
 }
 
-const shortWindow = 60 * time.Millisecond
-
 func TestRound(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
 	end := time.Now().Add(time.Hour)
 	s := &script{acquire: once(&fakeHold{fence: 7, leaseEnd: func() time.Time { return end }})}
-	h, sample := b.within(t, s, shortWindow, nil)
+	h, sample := b.within(t, s, 0, nil)
 	if sample.Error != "" {
 		t.Error(sample.Error)
 	}
@@ -105,7 +103,7 @@ func TestUnknownAcquireIsCleanedUp(t *testing.T) {
 					return nil
 				},
 			}
-			h, _ := b.within(t, s, shortWindow, nil)
+			h, _ := b.within(t, s, 0, nil)
 			expectRound(t, h, "acquire unknown", "cleanup unknown", "cleanup unknown", "cleanup unknown", "cleanup released")
 		})
 	}
@@ -129,7 +127,7 @@ func TestFailedAcquireBacksOff(t *testing.T) {
 func TestNoHoldIsUnknown(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
 	s := &script{acquire: once(nil), cleanup: func(int) error { return impls.ErrLost }}
-	h, _ := b.within(t, s, shortWindow, nil)
+	h, _ := b.within(t, s, 0, nil)
 	expectRound(t, h, "acquire unknown", "cleanup lost")
 }
 
@@ -149,7 +147,7 @@ func TestDoubtfulReleaseIsCleanedUp(t *testing.T) {
 				acquire: once(&fakeHold{release: func() error { return tt.err }}),
 				cleanup: func(int) error { return impls.ErrLost },
 			}
-			h, _ := b.within(t, s, shortWindow, nil)
+			h, _ := b.within(t, s, 0, nil)
 			expectRound(t, h, tt.want...)
 		})
 	}
@@ -161,7 +159,7 @@ func TestCleanUpHasAnEnd(t *testing.T) {
 	sc.TTL = scenario.Duration(time.Millisecond - leavePatience) // no patience left
 	b := prepare(t, sc)
 	s := &script{acquire: once(nil), cleanup: func(int) error { return impls.ErrUnknown }}
-	h, sample := b.within(t, s, shortWindow, nil)
+	h, sample := b.within(t, s, 0, nil)
 	if n := count(h, kindIs(history.KindCleanup, history.Unknown)); n < 1 || sample.Error != "" {
 		t.Errorf("%d clean-ups, error %q", n, sample.Error)
 	}
@@ -174,8 +172,8 @@ func TestLossEndsTheWork(t *testing.T) {
 	b := prepare(t, sc)
 	lost := make(chan struct{})
 	s := &script{acquire: once(&fakeHold{fence: 1, lost: lost, release: func() error { return impls.ErrLost }})}
-	h, _ := b.within(t, s, shortWindow, func(*load) {
-		await(t, "the hold", func() bool { return b.board.Status(0).State == Holding })
+	h, _ := b.within(t, s, 0, func(*load) {
+		await(t, "both reads", func() bool { return len(b.register.Finals()) == 2 })
 		close(lost)
 	})
 	expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "lost lost", "release lost")
@@ -186,13 +184,18 @@ func TestLeaseTimer(t *testing.T) {
 		t.Run(fmt.Sprintf("watch_lease=%v", watch), func(t *testing.T) {
 			sc := testScenario(1, 1)
 			sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", WatchLease: watch, Hold: scenario.Dist{A: 30 * time.Millisecond}}
+			if watch {
+				sc.Workload.Hold.A = time.Hour
+			}
 			b := prepare(t, sc)
-			end := time.Time{}
-			s := &script{acquire: func(ctx context.Context, n int) (impls.Hold, error) {
-				end = time.Now().Add(5 * time.Millisecond)
-				return once(&fakeHold{fence: 1, leaseEnd: func() time.Time { return end }})(ctx, n)
-			}}
-			h, _ := b.within(t, s, shortWindow, nil)
+			// The lease ends once both registers have been read.
+			leaseEnd := func() time.Time {
+				if len(b.register.Finals()) < 2 {
+					return time.Now().Add(time.Hour)
+				}
+				return time.Now().Add(-time.Millisecond)
+			}
+			h, _ := b.within(t, &script{acquire: once(&fakeHold{fence: 1, leaseEnd: leaseEnd})}, 0, nil)
 			if watch {
 				expectRound(t, h, "acquire held", "read accepted", "read accepted fenced", "lost lost timer", "release released")
 			} else {
@@ -203,15 +206,26 @@ func TestLeaseTimer(t *testing.T) {
 }
 
 // A lease that is renewed in the background is not taken for lost at its old
-// end.
+// end: here that end passes while the client sleeps, each time, and has been
+// moved when it looks again.
 func TestLeaseTimerFollowsRenewals(t *testing.T) {
 	sc := testScenario(1, 1)
 	sc.Workload.WatchLease = true
-	sc.Workload.Hold = scenario.Dist{A: 30 * time.Millisecond}
+	sc.Workload.Hold = scenario.Dist{A: 3 * time.Millisecond}
 	b := prepare(t, sc)
-	s := &script{acquire: once(&fakeHold{leaseEnd: func() time.Time { return time.Now().Add(2 * time.Millisecond) }})}
-	h, _ := b.within(t, s, shortWindow, nil)
+	asked := 0 // in turn by the look for a loss, and to set the timer; first of all by the record
+	leaseEnd := func() time.Time {
+		asked++
+		if asked > 1 && asked%2 == 1 {
+			return time.Now().Add(-time.Millisecond)
+		}
+		return time.Now().Add(time.Hour)
+	}
+	h, _ := b.within(t, &script{acquire: once(&fakeHold{leaseEnd: leaseEnd})}, 0, nil)
 	expectRound(t, h, "acquire held", "release released")
+	if asked < 5 {
+		t.Errorf("the lease's end was asked %d times: the timer never fired", asked)
+	}
 }
 
 // A refused write is recorded, and the client goes on to its release.
@@ -220,7 +234,7 @@ func TestRejectedWrite(t *testing.T) {
 	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
 	b := prepare(t, sc)
 	lost := make(chan struct{})
-	h, _ := b.within(t, &script{acquire: once(&fakeHold{fence: 1, lost: lost})}, 30*time.Millisecond, func(l *load) {
+	h, _ := b.within(t, &script{acquire: once(&fakeHold{fence: 1, lost: lost})}, 0, func(l *load) {
 		await(t, "the hold", func() bool { return len(b.register.Finals()) == 2 })
 		// A younger holder reads both, while ours still believes in its lock.
 		b.register.do(registerCall{token: 2})
@@ -259,10 +273,13 @@ func TestNoRecordNoCall(t *testing.T) {
 
 func TestPhases(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
-	s := &script{acquire: func(context.Context, int) (impls.Hold, error) { return &fakeHold{}, nil }}
+	s := &script{acquire: func(context.Context, int) (impls.Hold, error) {
+		time.Sleep(time.Millisecond)
+		return &fakeHold{}, nil
+	}}
 	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
 	now := w.load.clock.Now()
-	win := window{Start: now, WindowStart: now + 5e6, End: now + 15e6}
+	win := window{Start: now, WindowStart: now + 200e6, End: now + 400e6}
 	w.load.begin(win)
 	w.run()
 	w.close()

@@ -220,6 +220,7 @@ type script struct {
 	opened  func() error
 
 	acquires, cleanups, closes int
+	second                     chan struct{} // closed by the second acquire, if not nil
 }
 
 func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script"} }
@@ -238,6 +239,9 @@ func (s *script) Acquire(ctx context.Context, _ string, a impls.Attempt) (impls.
 	s.mu.Lock()
 	n := s.acquires
 	s.acquires++
+	if n == 1 && s.second != nil {
+		close(s.second)
+	}
 	s.mu.Unlock()
 	h, err := s.acquire(ctx, n)
 	if f, ok := h.(*fakeHold); ok {
@@ -287,18 +291,36 @@ func (h *fakeHold) Release(context.Context) error {
 	return h.release()
 }
 
-// within runs a worker inside the test process against a scripted lock, for a
-// window of the given length, and returns its history and sample. during, if not
-// nil, is called beside it with the worker's load.
-func (b *bench) within(t *testing.T, r impls.Recipe, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
+// within runs a worker inside the test process against a scripted lock and
+// returns its history and sample. A window of 0 ends with the second acquire:
+// then the first round is complete. during, if not nil, is called beside it
+// with the worker's load.
+func (b *bench) within(t *testing.T, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
 	t.Helper()
+	r.second = make(chan struct{})
 	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(r)))
-	now := w.load.clock.Now()
-	w.load.begin(windowOf(now, window))
+	length := window
+	if length == 0 {
+		length = time.Hour
+	}
+	w.load.begin(windowOf(w.load.clock.Now(), length))
+	var beside sync.WaitGroup
+	finished := make(chan struct{})
+	beside.Go(func() {
+		select {
+		case <-r.second:
+			if window == 0 {
+				w.load.stop()
+			}
+		case <-finished:
+		}
+	})
 	if during != nil {
-		go during(w.load)
+		beside.Go(func() { during(w.load) })
 	}
 	w.run()
+	close(finished)
+	beside.Wait()
 	w.close()
 	return b.history(t), w.sample
 }

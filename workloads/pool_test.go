@@ -200,11 +200,13 @@ func TestStoppedHolderHasNotReleased(t *testing.T) {
 
 func TestPoolWithAWorkerThatDies(t *testing.T) {
 	b := prepare(t, testScenario(3, 3)).start(t)
-	b.begin(t, 0, 400*time.Millisecond)
+	b.begin(t, 0, time.Hour)
 	await(t, "some rounds", func() bool { return b.board.Acquired() > 10 })
 	if err := b.pool.Process(1).Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	<-b.pool.Process(1).Done()
+	b.pool.Stop() // the dead one cannot hear it, which is no error
 	samples := b.wait(t)
 	if len(samples) != 3 || samples[0].Error != "" || samples[1].Error == "" || samples[2].Error != "" {
 		t.Errorf("samples %+v", samples)
