@@ -30,7 +30,7 @@ func answers(r run, es []*experiment) []string {
 		}
 	}
 	out = append(out, calm(es)...)
-	b := &builder{run: r, marks: map[string]int{}}
+	b := newBuilder(r)
 	for _, m := range b.missing() {
 		out = append(out, fmt.Sprintf("Not in this comparison: %s, %s.", clean(m.name), m.text))
 	}
@@ -122,8 +122,12 @@ func held(e *experiment) []string {
 		out = append(out, fmt.Sprintf("Undecided under %s, which is not good news: %s.", where, list(open)))
 	}
 	if len(tokens) > 0 {
-		out = append(out, fmt.Sprintf("Fencing tokens, same faults, side by side (%s): the plain register lost %s and took %s, the fenced one lost %s and refused %s.",
-			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "write", "writes")))
+		line := fmt.Sprintf("Fencing tokens, same faults, side by side (%s): the plain register lost %s and took %s, the fenced one lost %s and refused %s.",
+			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "call", "calls"))
+		if rejected == 0 {
+			line += " Nothing was refused, so the tokens were not put to the test."
+		}
+		out = append(out, line)
 	}
 	return out
 }

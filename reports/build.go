@@ -11,7 +11,7 @@ import (
 
 // build makes a run's content.
 func build(r run) *content {
-	b := &builder{run: r, marks: map[string]int{}}
+	b := newBuilder(r)
 	d := r.doc
 	es := experiments(d.Scenarios)
 	c := &content{Title: "lockbench " + clean(d.Suite), Facts: facts(d)}

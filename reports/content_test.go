@@ -108,6 +108,23 @@ func TestFastestKnowsWhenItIsATie(t *testing.T) {
 	}
 }
 
+// A fenced register that had nothing to refuse proves nothing of tokens.
+func TestTokensThatWereNotTested(t *testing.T) {
+	d := quickDoc()
+	says := func() string { return strings.Join(answers(run{doc: d}, experiments(d.Scenarios)), "\n") }
+	if strings.Contains(says(), "not put to the test") {
+		t.Error("refused calls are overlooked")
+	}
+	for _, r := range d.Scenarios {
+		for j := range r.Safety.Registers {
+			r.Safety.Registers[j].Rejected = 0
+		}
+	}
+	if !strings.Contains(says(), "not put to the test") {
+		t.Errorf("tokens are praised though nothing was refused:\n%s", says())
+	}
+}
+
 // One unknown or unsafe run among safe ones decides the cell.
 func TestWorstAnswerCounts(t *testing.T) {
 	with := func(vs ...string) []result {

@@ -86,6 +86,12 @@ type builder struct {
 	run   run
 	notes []string
 	marks map[string]int
+	// warned finds the footnote of a kind of warning.
+	warned map[string]*alike
+}
+
+func newBuilder(r run) *builder {
+	return &builder{run: r, marks: map[string]int{}, warned: map[string]*alike{}}
 }
 
 // note returns the mark of a footnote; the same words get the same mark.

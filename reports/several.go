@@ -59,7 +59,7 @@ func letter(i int) string {
 
 func sideBySide(runs []run, out string) *content {
 	c := &content{Title: "lockbench: " + plural(len(runs), "run", "runs") + " side by side", Subtitle: "Figures of runs made at different times: see whether the ranges of the repeats overlap before believing a difference."}
-	b := &builder{marks: map[string]int{}}
+	b := newBuilder(run{})
 	c.Sections = append(c.Sections, section{Title: "RUNS", Tables: []table{runsTable(runs)}})
 	hosts, good := map[string]bool{}, 0
 	for i, r := range runs {

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -223,7 +224,12 @@ func waits(rs []result) string {
 }
 
 func (e *experiment) heading() string {
+	// The workload's name begins the conditions; a title of the same name, as
+	// runs without a suite have, need not say it again.
 	h := e.title() + ": " + e.conditions()
+	if rest, ok := strings.CutPrefix(e.conditions(), clean(e.load.Kind)+" · "); ok && strings.HasPrefix(e.title(), clean(e.load.Kind)) {
+		h = e.title() + ": " + rest
+	}
 	if n := e.repeats(); n > 1 {
 		h += fmt.Sprintf(" · median of %d repeats", n)
 	}
@@ -239,12 +245,9 @@ func (b *builder) caveat(e *experiment) []string {
 }
 
 // warnings marks what the runs warn of. Warnings that differ only in their
-// numbers are one footnote.
+// numbers are one footnote, which counts them.
 func (b *builder) warnings(rs []result) []int {
 	var marks []int
-	seen := map[string]int{}
-	var order []string
-	first := map[string]string{}
 	for _, r := range rs {
 		for _, w := range r.Warnings {
 			w = clean(w)
@@ -254,19 +257,27 @@ func (b *builder) warnings(rs []result) []int {
 				}
 				return c
 			}, w)
-			if seen[k] == 0 {
-				order = append(order, k)
-				first[k] = w
+			l := b.warned[k]
+			if l == nil {
+				l = &alike{text: "Warning: " + w, where: map[string]bool{}}
+				l.mark = b.note(l.text)
+				b.warned[k] = l
 			}
-			seen[k]++
+			l.where[r.Name+"\x00"+w] = true
+			if n := len(l.where) - 1; n > 0 {
+				b.notes[l.mark-1] = fmt.Sprintf("%s (and %s like it)", l.text, plural(n, "warning", "warnings"))
+			}
+			if !slices.Contains(marks, l.mark) {
+				marks = append(marks, l.mark)
+			}
 		}
-	}
-	for _, k := range order {
-		text := "Warning: " + first[k]
-		if n := seen[k] - 1; n > 0 {
-			text += fmt.Sprintf(" (and %s like it)", plural(n, "warning", "warnings"))
-		}
-		marks = append(marks, b.note(text))
 	}
 	return marks
+}
+
+// alike are the warnings behind one footnote.
+type alike struct {
+	mark  int
+	text  string
+	where map[string]bool
 }

@@ -10,6 +10,7 @@ import (
 const (
 	defaultWidth = 120
 	minWidth     = 60
+	minText      = 24 // the narrowest column that text is wrapped into
 	gap          = "  "
 )
 
@@ -111,8 +112,11 @@ func (p *textPrinter) table(t table) {
 			at += len(gap) + widths[to]
 			to++
 		}
-		// The last column of the first block may be wide text, which wraps
-		// nowhere; that is better than to lose it.
+		// Text in the last column wraps where a little room is left for it.
+		if room := p.width - at - len(gap); to == len(t.Cols)-1 && t.Cols[to].Left && room >= minText {
+			widths[to] = room
+			to++
+		}
 		p.block(t, head, widths, from, to, from == 0)
 		if to >= len(t.Cols) {
 			break
@@ -141,17 +145,34 @@ func (p *textPrinter) block(t table, head int, widths []int, from, to int, first
 			}
 			continue
 		}
-		line := name
+		line, rest := name, []string(nil)
 		for i := from; i < to; i++ {
 			var c cell
 			if i < len(r.Cells) {
 				c = r.Cells[i]
 			}
 			text := c.Text + marks(c.Marks)
+			if i == len(t.Cols)-1 && visible(text) > widths[i] {
+				lines := fold(text, widths[i])
+				text = lines[0]
+				for _, l := range lines[1:] {
+					rest = append(rest, strings.Repeat(" ", visible(line)+len(gap))+p.paintClass(l, c.Class))
+				}
+			}
 			line += gap + strings.Replace(pad(text, widths[i], t.Cols[i].Left), text, p.paintClass(text, c.Class), 1)
 		}
 		p.line(line)
+		for _, l := range rest {
+			p.line(l)
+		}
 	}
+}
+
+// fold breaks a text at spaces into lines of at most width.
+func fold(s string, width int) []string {
+	q := &textPrinter{width: width}
+	q.wrap(s, "")
+	return strings.Split(strings.TrimSuffix(q.String(), "\n"), "\n")
 }
 
 // span prints a row whose text goes across the table.
