@@ -96,11 +96,11 @@ func (j *judgement) leaseTime(a *attempt) int64 {
 
 // breaches judges one key's attempts against the lock's model.
 func (j *judgement) breaches(key uint32, first, last int32) {
-	var untimed, timed []span
+	var timed []span
 	for i := first; i < last; i++ {
-		x, y, ok := j.proof(i)
+		_, y, ok := j.proof(i)
 		if ok {
-			untimed, timed = append(untimed, x), append(timed, y)
+			timed = append(timed, y)
 		}
 		j.answers(key, i)
 	}

@@ -151,7 +151,7 @@ func mutate(rng *rand.Rand, h *history.History, ticks int) {
 	switch rng.IntN(4) {
 	case 0, 1:
 		c.Invoke = max(0, min(c.Invoke+int64(rng.IntN(9)-4), int64(ticks)))
-	default:
+	case 2:
 		if c.Return > 0 {
 			c.Return += int64(rng.IntN(9) - 4)
 		}

@@ -32,11 +32,11 @@ type point struct {
 
 // setting is what must be equal within an experiment.
 type setting struct {
-	group, kind, dist, hold, think, arrival, topologies string
-	keys                                                int
-	zipf, rate                                          float64
-	limit, ttl                                          time.Duration
-	watch                                               bool
+	group, kind, dist, hold, think, arrival string
+	keys                                    int
+	zipf, rate                              float64
+	limit, ttl                              time.Duration
+	watch                                   bool
 }
 
 func settingOf(r result) setting {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/chaos"
@@ -62,13 +63,18 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	patience := time.Duration(end-r.clock.Now()) + 2*sc.TTL.D() + 4*sc.Timeout.D() + 15*time.Second
 	waitCtx, stopWaiting := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stopWaiting()
+	var stopped atomic.Int64
 	interrupted := context.AfterFunc(ctx, func() {
+		stopped.Store(r.clock.Now())
 		cancel() // heal first: a stopped worker cannot hear that it shall stop
 		pool.Stop()
 	})
 	defer interrupted()
 	workers, err := pool.Wait(waitCtx)
-	actualEnd := min(end, r.clock.Now())
+	actualEnd := end
+	if at := stopped.Load(); at != 0 {
+		actualEnd = min(end, at)
+	}
 	cancel()
 	wg.Wait()
 	sampling.Wait()

@@ -81,7 +81,6 @@ func stub(sc scenario.Scenario, info impls.Info) scenario.Result {
 type servers struct {
 	addresses []string
 	account   impls.Account
-	network   string
 	info      scenario.ClusterInfo
 	cluster   *cluster.Cluster // nil for the reference backend
 }

@@ -40,7 +40,7 @@ func chiSquare(counts []float64, share func(k int) float64) float64 {
 }
 
 func TestUniformKeys(t *testing.T) {
-	counts := draw(t, scenario.Load{Kind: LoadKeys, Distribution: "uniform"}, 100, 200_000, 7)
+	counts := draw(t, scenario.Load{Kind: scenario.Keys, Distribution: "uniform"}, 100, 200_000, 7)
 	if x := chiSquare(counts, func(int) float64 { return 0.01 }); x > 1.5 {
 		t.Errorf("chi square per degree %.2f: not uniform", x)
 	}
@@ -48,7 +48,7 @@ func TestUniformKeys(t *testing.T) {
 
 func TestZipfKeys(t *testing.T) {
 	for _, s := range []float64{1.01, 1.5, 2.5} {
-		counts := draw(t, scenario.Load{Kind: LoadKeys, Distribution: "zipf", ZipfS: s}, 100, 400_000, 7)
+		counts := draw(t, scenario.Load{Kind: scenario.Keys, Distribution: "zipf", ZipfS: s}, 100, 400_000, 7)
 		sum := 0.0
 		for k := 1; k <= 100; k++ {
 			sum += math.Pow(float64(k), -s)
@@ -65,8 +65,8 @@ func TestZipfKeys(t *testing.T) {
 }
 
 func TestKeysAreThereForAll(t *testing.T) {
-	own := must[*keyChooser](t)(newKeyChooser(scenario.Load{Kind: LoadUncontended}, 4, 4))
-	hot := must[*keyChooser](t)(newKeyChooser(scenario.Load{Kind: LoadHotKey}, 4, 4))
+	own := must[*keyChooser](t)(newKeyChooser(scenario.Load{Kind: scenario.Uncontended}, 4, 4))
+	hot := must[*keyChooser](t)(newKeyChooser(scenario.Load{Kind: scenario.HotKey}, 4, 4))
 	for c := range uint32(4) {
 		if k := own.next(c, nil); k != c {
 			t.Errorf("uncontended: client %d wants key %d", c, k)
@@ -79,9 +79,9 @@ func TestKeysAreThereForAll(t *testing.T) {
 		l    scenario.Load
 		keys int
 	}{
-		{scenario.Load{Kind: LoadUncontended}, 3}, // clients would share
-		{scenario.Load{Kind: LoadHotKey}, 0},
-		{scenario.Load{Kind: LoadKeys, Distribution: "pareto"}, 3},
+		{scenario.Load{Kind: scenario.Uncontended}, 3}, // clients would share
+		{scenario.Load{Kind: scenario.HotKey}, 0},
+		{scenario.Load{Kind: scenario.Keys, Distribution: "pareto"}, 3},
 		{scenario.Load{Kind: "try-storm"}, 3},
 	} {
 		if _, err := newKeyChooser(tt.l, tt.keys, 4); err == nil {
@@ -91,7 +91,7 @@ func TestKeysAreThereForAll(t *testing.T) {
 }
 
 func TestChoicesFollowTheSeed(t *testing.T) {
-	l := scenario.Load{Kind: LoadKeys, Distribution: "zipf", ZipfS: 1.2}
+	l := scenario.Load{Kind: scenario.Keys, Distribution: "zipf", ZipfS: 1.2}
 	if !slices.Equal(draw(t, l, 50, 4000, 1), draw(t, l, 50, 4000, 1)) {
 		t.Error("the same seed gave other choices")
 	}

@@ -168,7 +168,7 @@ func TestCleanUpHasAnEnd(t *testing.T) {
 // A client that is told of its loss writes nothing more, but still releases.
 func TestLossEndsTheWork(t *testing.T) {
 	sc := testScenario(1, 1)
-	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
+	sc.Workload = scenario.Load{Kind: scenario.GuardedCounter, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
 	b := prepare(t, sc)
 	lost := make(chan struct{})
 	s := &script{acquire: once(&fakeHold{fence: 1, lost: lost, release: func() error { return impls.ErrLost }})}
@@ -183,7 +183,7 @@ func TestLeaseTimer(t *testing.T) {
 	for _, watch := range []bool{true, false} {
 		t.Run(fmt.Sprintf("watch_lease=%v", watch), func(t *testing.T) {
 			sc := testScenario(1, 1)
-			sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", WatchLease: watch, Hold: scenario.Dist{A: 30 * time.Millisecond}}
+			sc.Workload = scenario.Load{Kind: scenario.GuardedCounter, Keys: 1, Guard: "both", WatchLease: watch, Hold: scenario.Dist{A: 30 * time.Millisecond}}
 			if watch {
 				sc.Workload.Hold.A = time.Hour
 			}
@@ -231,7 +231,7 @@ func TestLeaseTimerFollowsRenewals(t *testing.T) {
 // A refused write is recorded, and the client goes on to its release.
 func TestRejectedWrite(t *testing.T) {
 	sc := testScenario(1, 1)
-	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
+	sc.Workload = scenario.Load{Kind: scenario.GuardedCounter, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
 	b := prepare(t, sc)
 	lost := make(chan struct{})
 	h, _ := b.within(t, &script{acquire: once(&fakeHold{fence: 1, lost: lost})}, 0, func(l *load) {

@@ -9,14 +9,6 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// The kinds of load.
-const (
-	LoadUncontended = "uncontended"     // a key of its own for each client
-	LoadHotKey      = "hot-key"         // one key for all
-	LoadKeys        = "keys"            // a choice among some
-	LoadGuarded     = "guarded-counter" // one key for all, and the registers under it
-)
-
 // keyChooser says which key a client wants next. It is read only after its
 // making, and shared by the clients of a worker.
 type keyChooser struct {
@@ -30,23 +22,23 @@ type keyChooser struct {
 func newKeyChooser(l scenario.Load, keys, clients int) (*keyChooser, error) {
 	c := &keyChooser{keys: uint32(keys)}
 	switch l.Kind {
-	case LoadUncontended:
+	case scenario.Uncontended:
 		if keys < clients {
 			return nil, fmt.Errorf("load %s: %d keys for %d clients: each client needs a key of its own", l.Kind, keys, clients)
 		}
 		c.own = true
-	case LoadHotKey, LoadGuarded:
+	case scenario.HotKey, scenario.GuardedCounter:
 		c.keys = 1
-	case LoadKeys:
+	case scenario.Keys:
 		switch l.Distribution {
-		case "", "uniform":
-		case "zipf":
+		case "", scenario.KeysUniform:
+		case scenario.KeysZipf:
 			c.shares = zipfShares(keys, l.ZipfS)
 		default:
 			return nil, fmt.Errorf("load %s: no distribution %q (there are uniform and zipf)", l.Kind, l.Distribution)
 		}
 	default:
-		return nil, fmt.Errorf("no load %q (there are %s, %s, %s, %s)", l.Kind, LoadUncontended, LoadHotKey, LoadKeys, LoadGuarded)
+		return nil, fmt.Errorf("no load %q (there are %s, %s, %s, %s)", l.Kind, scenario.Uncontended, scenario.HotKey, scenario.Keys, scenario.GuardedCounter)
 	}
 	if keys < 1 {
 		return nil, fmt.Errorf("load %s: no keys", l.Kind)

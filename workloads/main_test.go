@@ -70,7 +70,7 @@ func testScenario(clients, workers int) scenario.Scenario {
 		Name: "test", Recipe: "reference/mutex", Clients: clients, Workers: workers, Seed: 42,
 		TTL: scenario.Duration(5 * time.Second), Timeout: scenario.Duration(2 * time.Second),
 		Poll:     scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
-		Workload: scenario.Load{Kind: LoadHotKey, Keys: 1, Arrival: ArrivalClosed},
+		Workload: scenario.Load{Kind: scenario.HotKey, Keys: 1, Arrival: scenario.ArrivalClosed},
 	}
 }
 
@@ -85,7 +85,7 @@ func prepare(t *testing.T, sc scenario.Scenario) *bench {
 	})
 	b.board = must[*Board](t)(CreateBoard(filepath.Join(b.run.Dir(), "board"), sc.Clients))
 	t.Cleanup(func() { _ = b.board.Close() })
-	if sc.Workload.Kind == LoadGuarded {
+	if sc.Workload.Kind == scenario.GuardedCounter {
 		b.register = must[*Register](t)(ServeRegister(filepath.Join(b.run.Dir(), "register")))
 		t.Cleanup(func() { _ = b.register.Close() })
 	}

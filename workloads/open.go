@@ -11,13 +11,6 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// The kinds of arrival.
-const (
-	ArrivalClosed   = "closed"   // the next one thinks after the last one is done
-	ArrivalConstant = "constant" // evenly spaced
-	ArrivalPoisson  = "poisson"  // independent of one another, exponential gaps
-)
-
 // maxInFlight is the worker's share of the scenario's cap on arrivals started
 // or queued; the shares of all workers make up the whole.
 func maxInFlight(s Spec) int {
@@ -41,7 +34,7 @@ func checkShare(s Spec) error {
 	return nil
 }
 
-func isOpen(l scenario.Load) bool { return l.Arrival != "" && l.Arrival != ArrivalClosed }
+func isOpen(l scenario.Load) bool { return l.Arrival != "" && l.Arrival != scenario.ArrivalClosed }
 
 // book counts a worker's arrivals. Each arrival whose intended start lies in
 // the window is counted once on arrival, and then is dropped, or completed
@@ -125,7 +118,7 @@ func arrivals(s Spec) func(k int64) int64 {
 	l := s.Scenario.Workload
 	second := float64(time.Second)
 	rate := l.Rate * float64(len(s.Clients)) / float64(s.Scenario.Clients)
-	if l.Arrival == ArrivalPoisson {
+	if l.Arrival == scenario.ArrivalPoisson {
 		r := newRand(s.Scenario.Seed, s.Worker, streamArrival)
 		at := 0.0
 		return func(int64) int64 {

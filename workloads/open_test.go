@@ -12,7 +12,7 @@ import (
 // At twice the capacity of the lock the book is exact, and agrees with what
 // can be known without it: the schedule, and the history.
 func TestBookIsExactAtTwiceTheCapacity(t *testing.T) {
-	for _, arrival := range []string{ArrivalConstant, ArrivalPoisson} {
+	for _, arrival := range []string{scenario.ArrivalConstant, scenario.ArrivalPoisson} {
 		t.Run(arrival, func(t *testing.T) {
 			sc := testScenario(4, 2)
 			sc.Workload.Arrival = arrival
@@ -97,8 +97,8 @@ func TestBookIsExactAtTwiceTheCapacity(t *testing.T) {
 // Below the capacity nothing is dropped.
 func TestBookBelowTheCapacity(t *testing.T) {
 	sc := testScenario(4, 1)
-	sc.Workload.Kind, sc.Workload.Keys = LoadUncontended, 4
-	sc.Workload.Arrival, sc.Workload.Rate, sc.Workload.MaxInFlight = ArrivalConstant, 100, 1000
+	sc.Workload.Kind, sc.Workload.Keys = scenario.Uncontended, 4
+	sc.Workload.Arrival, sc.Workload.Rate, sc.Workload.MaxInFlight = scenario.ArrivalConstant, 100, 1000
 	b := prepare(t, sc).start(t)
 	b.begin(t, 0, 300*time.Millisecond)
 	s := b.wait(t)[0]
@@ -114,14 +114,14 @@ func TestArrivals(t *testing.T) {
 		return Spec{Scenario: sc, Worker: worker, Clients: clients}
 	}
 	// Two workers' constant arrivals interleave to one stream.
-	a, b := arrivals(spec(ArrivalConstant, 0, 0, 1)), arrivals(spec(ArrivalConstant, 1, 2, 3))
+	a, b := arrivals(spec(scenario.ArrivalConstant, 0, 0, 1)), arrivals(spec(scenario.ArrivalConstant, 1, 2, 3))
 	for k := range int64(1000) {
 		if x, y := a(k), b(k); x != k*2e6 || y != k*2e6+1e6 {
 			t.Fatalf("arrival %d at %d and %d ns", k, x, y)
 		}
 	}
 	// Poisson: gaps of mean 2 ms whose deviation is their mean; in order.
-	p := arrivals(spec(ArrivalPoisson, 0, 0, 1))
+	p := arrivals(spec(scenario.ArrivalPoisson, 0, 0, 1))
 	var last int64
 	var sum, squares float64
 	const n = 20_000
@@ -139,7 +139,7 @@ func TestArrivals(t *testing.T) {
 		t.Errorf("mean gap %.0f ns, deviation %.0f ns", mean, deviation)
 	}
 	// The two workers' streams are not the same.
-	if arrivals(spec(ArrivalPoisson, 0, 0, 1))(0) == arrivals(spec(ArrivalPoisson, 1, 2, 3))(0) {
+	if arrivals(spec(scenario.ArrivalPoisson, 0, 0, 1))(0) == arrivals(spec(scenario.ArrivalPoisson, 1, 2, 3))(0) {
 		t.Error("both workers draw the same arrivals")
 	}
 }
@@ -148,7 +148,7 @@ func TestSharesOfTheCapMakeItUp(t *testing.T) {
 	for clients := 1; clients <= 9; clients++ {
 		for workers := 1; workers <= clients; workers++ {
 			for limit := 0; limit <= 20; limit++ {
-				sc := scenario.Scenario{Clients: clients, Workers: workers, Workload: scenario.Load{Arrival: ArrivalConstant, MaxInFlight: limit}}
+				sc := scenario.Scenario{Clients: clients, Workers: workers, Workload: scenario.Load{Arrival: scenario.ArrivalConstant, MaxInFlight: limit}}
 				sum, refused := 0, false
 				for w, ids := range Assign(sc) {
 					s := Spec{Scenario: sc, Worker: uint32(w), Clients: ids}

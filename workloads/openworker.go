@@ -129,9 +129,9 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		return nil, err
 	}
 	c.rec = recorder{hist: hist, clock: o.load.clock, slot: o.board.client(id), phases: o.load.phases}
-	if sc.Workload.Kind == LoadGuarded {
+	if sc.Workload.Kind == scenario.GuardedCounter {
 		if s.Register == "" {
-			return nil, fmt.Errorf("load %s: no guarded register is served", LoadGuarded)
+			return nil, fmt.Errorf("load %s: no guarded register is served", scenario.GuardedCounter)
 		}
 		if c.guard, err = newGuard(s.Register, sc.Workload.Guard); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 func TestPausedHolder(t *testing.T) {
 	sc := testScenario(2, 2)
 	sc.TTL = scenario.Duration(200 * time.Millisecond)
-	sc.Workload = scenario.Load{Kind: LoadGuarded, Keys: 1, Guard: "both", Hold: scenario.Dist{A: 5 * time.Millisecond}, Think: scenario.Dist{A: 5 * time.Millisecond}}
+	sc.Workload = scenario.Load{Kind: scenario.GuardedCounter, Keys: 1, Guard: "both", Hold: scenario.Dist{A: 5 * time.Millisecond}, Think: scenario.Dist{A: 5 * time.Millisecond}}
 	b := prepare(t, sc).start(t)
 	b.begin(t, 0, time.Hour)
 	var held Status

@@ -17,7 +17,7 @@ import (
 )
 
 func TestPoolRunsALoad(t *testing.T) {
-	for _, kind := range []string{LoadUncontended, LoadHotKey, LoadKeys, LoadGuarded} {
+	for _, kind := range []string{scenario.Uncontended, scenario.HotKey, scenario.Keys, scenario.GuardedCounter} {
 		t.Run(kind, func(t *testing.T) {
 			sc := testScenario(4, 2)
 			sc.Workload = scenario.Load{Kind: kind, Keys: 4, Distribution: "zipf", ZipfS: 1.1, Guard: "both",
@@ -57,7 +57,7 @@ func TestPoolRunsALoad(t *testing.T) {
 			if b.pool.Process(4) != nil {
 				t.Error("a process hosts a client that is not there")
 			}
-			if kind == LoadGuarded {
+			if kind == scenario.GuardedCounter {
 				checkCounter(t, b, h)
 			}
 		})
@@ -277,7 +277,7 @@ func TestPoolThatCannotStart(t *testing.T) {
 		"small cap": func(_ *Spec, o *PoolOptions) {
 			for i := range o.Specs {
 				w := &o.Specs[i].Scenario.Workload
-				w.Arrival, w.Rate, w.MaxInFlight = ArrivalConstant, 10, 1
+				w.Arrival, w.Rate, w.MaxInFlight = scenario.ArrivalConstant, 10, 1
 			}
 		},
 	} {

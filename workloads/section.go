@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
 )
 
 // section is one critical section: from the grant to the moment before the
@@ -87,10 +88,10 @@ func newGuard(path, which string) (*guard, error) {
 		return nil, err
 	}
 	g := &guard{register: r}
-	if which != "fenced" {
+	if which != scenario.GuardFenced {
 		g.cells = append(g.cells, guardCell{fenced: false})
 	}
-	if which == "fenced" || which == "both" {
+	if which == scenario.GuardFenced || which == scenario.GuardBoth {
 		g.cells = append(g.cells, guardCell{fenced: true})
 	}
 	return g, nil
@@ -98,25 +99,27 @@ func newGuard(path, which string) (*guard, error) {
 
 // read begins the section: it reads every register.
 func (s *section) read() {
+	lost := s.observe()
 	for i := range s.guard.cells {
 		cell := &s.guard.cells[i]
 		cell.known = false
-		if s.err != nil || s.observe() {
-			continue
+		if s.err == nil && !lost {
+			cell.value, cell.known = s.call(history.KindRead, cell.fenced, 0)
 		}
-		cell.value, cell.known = s.call(history.KindRead, cell.fenced, 0)
 	}
 }
 
 // write ends the section: it writes one more than it read. A client that knows
-// that it has lost the lock writes nothing, nor where it could not read.
+// that it has lost the lock writes nothing, nor where it could not read. It
+// looks once for all registers: a loss seen between two of them would spare
+// one what the other suffers, and nothing could be compared.
 func (s *section) write() {
+	lost := s.observe()
 	for i := range s.guard.cells {
 		cell := &s.guard.cells[i]
-		if !cell.known || s.err != nil || s.observe() {
-			continue
+		if cell.known && s.err == nil && !lost {
+			s.call(history.KindWrite, cell.fenced, cell.value+1)
 		}
-		s.call(history.KindWrite, cell.fenced, cell.value+1)
 	}
 }
 

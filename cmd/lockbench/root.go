@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -118,5 +117,3 @@ func fullVersion() string {
 
 // find looks a recipe up in the catalogue.
 func find(id string) (impls.Recipe, bool) { return all.Find(id) }
-
-var errNotWorker = errors.New("\"lockbench worker\" is started by lockbench itself, with its orders on stdin")
