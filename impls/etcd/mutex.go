@@ -19,10 +19,9 @@ import (
 //
 // To acquire, a client writes a key named by its attempt, bound to its lease,
 // below the lock's prefix, and reads in the same transaction who stands before
-// it. Nobody: it holds the lock. Otherwise it watches that one key, from the
-// very revision that it read, until it is deleted, and looks again: its own
-// key may have died with the lease while it waited, and the one before it may
-// have given up in the middle of the queue.
+// it. Nobody: it holds the lock. Otherwise it watches that one key until it is
+// deleted, and looks again: its own key may have died with the lease while it
+// waited, and the one before it may have given up in the middle of the queue.
 //
 // To release, it deletes its key. The key's create revision is the fencing
 // token.
@@ -154,7 +153,7 @@ func (c *client) acquire(ctx context.Context, key string, a impls.Attempt) (*hol
 	queue := resp.Responses[1].GetResponseRange().Kvs
 	h := &hold{client: c, session: s, key: key, attempt: a, fence: uint64(queue[0].CreateRevision)}
 	if len(queue) > 1 {
-		err = c.wait(ctx, h, string(queue[1].Key), resp.Header.Revision)
+		err = c.wait(ctx, h, string(queue[1].Key))
 	}
 	if err != nil {
 		return nil, err
