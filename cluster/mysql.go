@@ -91,7 +91,9 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 		"--max-connections=" + strconv.Itoa(c.connections(151)+c.spec.Clients),
 	}
 	if c.binary.Product == "MySQL" {
-		args = append(args, "--mysqlx=OFF") // it would take a port of its own
+		// mysqlx would take a port of its own; files to import from lie in a
+		// folder that only a packaged system service has.
+		args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL")
 	}
 	if root() {
 		args = append(args, "--user=root")
@@ -113,7 +115,7 @@ func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Nod
 		}
 	} else {
 		cmd.Path = c.binary.Path
-		cmd.Args = []string{"--no-defaults", "--initialize-insecure", "--datadir=" + data}
+		cmd.Args = []string{"--no-defaults", "--initialize-insecure", "--secure-file-priv=NULL", "--datadir=" + data}
 	}
 	cmd.Args = append(cmd.Args, "--tmpdir="+n.dir)
 	if root() {
