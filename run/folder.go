@@ -15,15 +15,46 @@ import (
 
 // folder is the run's folder, marked live by a lock on one of its files.
 type folder struct {
-	path string
-	lock *os.File
+	path    string
+	lock    *os.File
+	discard bool // nothing ran, and nothing in it explains why
+}
+
+// ErrFolder: the results cannot be kept where the user said.
+var ErrFolder = errors.New("the folder for results cannot be used")
+
+// ErrTemp: servers cannot keep their data where the user said.
+var ErrTemp = errors.New("the folder for temporary files cannot be used")
+
+// unusable names an error as that of a folder that the user chose. A full disk
+// is nobody's choice.
+func unusable(which, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", which, err)
+}
+
+// checkTemp looks at the folder in which servers will keep their data.
+func checkTemp(dir string) error {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	st, err := os.Stat(dir)
+	if err == nil && !st.IsDir() {
+		err = fmt.Errorf("%s is not a folder", dir)
+	}
+	if err != nil {
+		return unusable(ErrTemp, err)
+	}
+	return nil
 }
 
 // newFolder makes <out>/<time>-<suite>.
 func newFolder(out, suite string, started time.Time) (*folder, error) {
 	base := filepath.Join(out, started.Format("2006-01-02T150405")+"-"+suite)
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return nil, fmt.Errorf("make the results folder: %w", err)
+		return nil, unusable(ErrFolder, err)
 	}
 	path := base
 	for i := 2; ; i++ {
@@ -32,7 +63,7 @@ func newFolder(out, suite string, started time.Time) (*folder, error) {
 			break
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("make the run's folder: %w", err)
+			return nil, unusable(ErrFolder, err)
 		}
 		path = fmt.Sprintf("%s-%d", base, i) // two runs within one second
 	}
@@ -63,7 +94,11 @@ func Live(dir string) bool {
 
 // close ends the run's claim to the folder.
 func (f *folder) close() error {
-	return errors.Join(os.Remove(f.lock.Name()), f.lock.Close())
+	err := errors.Join(os.Remove(f.lock.Name()), f.lock.Close())
+	if f.discard {
+		err = errors.Join(err, os.RemoveAll(f.path))
+	}
+	return err
 }
 
 func (f *folder) scenario(name string) string {

@@ -51,9 +51,12 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		o.Progress = Silent{}
 	}
 	started := time.Now()
+	if err := checkTemp(o.Temp); err != nil {
+		return Outcome{}, err
+	}
 	swept, err := supervise.Sweep(o.Temp)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("sweep up dead runs: %w", err)
+		return Outcome{}, err
 	}
 	for _, s := range swept {
 		o.Progress.Note(fmt.Sprintf("swept up after a dead run: %v", s))
@@ -87,6 +90,8 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		Started: started.UTC(), Host: describeHost(), Warnings: []string{},
 	}
 	if err := r.startClusters(ctx, doc.Host, started); err != nil && ctx.Err() == nil {
+		// A server that failed left its log; a wrong word left nothing.
+		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
 		return Outcome{Dir: dir.path}, err
 	}
 	for i, sc := range o.Scenarios {

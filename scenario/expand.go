@@ -98,7 +98,9 @@ func (e *expansion) count(i int) int {
 func (e *expansion) block(i int) {
 	b, s := e.file.Scenarios[i], e.settings(i)
 	path := fmt.Sprintf("scenarios[%d]", i)
-	if !isName(b.Name) {
+	if b.Name == "" {
+		e.problem(path+".name", "the scenario has no name", nameHint)
+	} else if !isName(b.Name) {
 		e.problem(path+".name", fmt.Sprintf("%q is no name for a scenario", b.Name), nameHint)
 	}
 	if slices.ContainsFunc(e.file.Scenarios[:i], func(o Block) bool { return o.Name == b.Name }) {

@@ -314,7 +314,7 @@ scenarios:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := scenario.ParseResolved("suite.yaml", data)
+	got, err := scenario.ParseResolved("suite.yaml", data, catalogue())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
@@ -335,13 +335,15 @@ func TestResolvedSuiteIsChecked(t *testing.T) {
 		{"duration: 10s", "duration: 10", `"10" has no unit`},
 		{"hold: 1ms", "hodl: 1ms", "no such field; did you mean hold?"},
 		{"recipe: redis/token", "recipe: ''", "names no recipe"},
+		{"recipe: redis/token", "recipe: redis/tokn", "no recipe \"redis/tokn\"; did you mean redis/token?"},
+		{"topology: single", "topology: quorum", "redis/token does not run on"},
 		{"verdict: safe", "verdict: fine", `no such answer "fine"`},
 	} {
 		changed := strings.Replace(string(data), c.old, c.new, 1)
 		if changed == string(data) {
 			t.Fatalf("%q is not in the file:\n%s", c.old, data)
 		}
-		_, err := scenario.ParseResolved("suite.yaml", []byte(changed))
+		_, err := scenario.ParseResolved("suite.yaml", []byte(changed), catalogue())
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q in it", c.new, err, c.want)
 		}

@@ -50,7 +50,7 @@ func FuzzParseFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := scenario.ParseResolved("suite.yaml", text)
+		back, err := scenario.ParseResolved("suite.yaml", text, nil)
 		if err != nil {
 			t.Fatalf("written, and then not read: %v\n%s", err, text)
 		}

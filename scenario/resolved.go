@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/goccy/go-yaml"
@@ -26,9 +27,21 @@ func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error
 	return append([]byte(resolvedHeader), body...), nil
 }
 
-// ParseResolved reads what MarshalSuite wrote, and checks it as ParseFile
-// does a suite. The error is an *Invalid.
-func ParseResolved(name string, data []byte) (Resolved, error) {
+// IsResolved tells what MarshalSuite wrote from a suite that a person wrote:
+// its first field is "suite", where theirs is "name".
+func IsResolved(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("suite:")) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseResolved reads what MarshalSuite wrote, and checks it as ParseFile and
+// Expand do a suite. With a nil catalogue what depends on the recipes is left
+// unchecked. The error is an *Invalid.
+func ParseResolved(name string, data []byte, c Catalogue) (Resolved, error) {
 	var r Resolved
 	d, err := decodeYAML(name, data, maxResolved, &r)
 	if err != nil {
@@ -50,10 +63,16 @@ func ParseResolved(name string, data []byte) (Resolved, error) {
 			e.problem(path+".name", fmt.Sprintf("a second scenario named %q", sc.Name), "give each its own name")
 		}
 		e.names[sc.Name] = true
+		facts, known := RecipeFacts{}, false
 		if sc.Recipe == "" {
 			e.problem(path+".recipe", "names no recipe", "")
+		} else if c != nil {
+			if facts, known = c.Recipe(sc.Recipe); !known {
+				e.catalogue = c
+				e.unknownRecipe(path+".recipe", sc.Recipe)
+			}
 		}
-		for _, x := range append(check(sc, RecipeFacts{}, false), checkExpect("expect", sc.Expect)...) {
+		for _, x := range append(check(sc, facts, known), checkExpect("expect", sc.Expect)...) {
 			e.problem(join(path, x.path), x.message, x.hint)
 		}
 	}

@@ -26,7 +26,7 @@ func (a *app) checkCommand() *cobra.Command {
 Given a run's folder, or a scenario's, it judges by what the scenarios expect. Given a history file it
 judges by the raw verdict: 0 safe, 3 unsafe or promise broken, 5 unknown or damaged, 2 if it holds not
 one readable record.`,
-		Args: argCount(cobra.ExactArgs(1)),
+		Args: argCount(cobra.ExactArgs(1), "one run's folder, scenario's folder or history file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))
@@ -41,14 +41,14 @@ one readable record.`,
 func (a *app) check(path, format string) error {
 	st, err := os.Stat(path)
 	if err != nil {
-		return usage(err)
+		return usage(fmt.Errorf("%w; give a run's folder, a scenario's folder or a history file", err))
 	}
 	switch {
 	case !st.IsDir():
 		return a.checkFile(path, format)
 	case exists(filepath.Join(path, scenario.FileScenario)):
 		return a.checkScenarios(scenario.Document{}, []string{path}, format)
-	case exists(filepath.Join(path, scenario.FileSuite)):
+	case exists(filepath.Join(path, scenario.FileSuite)), exists(filepath.Join(path, scenario.FileResult)):
 		return a.checkRun(path, format)
 	}
 	return a.checkFile(path, format) // perhaps a folder of clients' files

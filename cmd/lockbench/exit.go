@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/run"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -53,7 +54,7 @@ func exitFor(err error) exitCode {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &u), errors.Is(err, scenario.ErrInvalid), errors.Is(err, history.ErrNoRecords),
-		errors.Is(err, cluster.ErrBinary), errors.Is(err, cluster.ErrSpec):
+		errors.Is(err, cluster.ErrBinary), errors.Is(err, cluster.ErrSpec), errors.Is(err, run.ErrFolder), errors.Is(err, run.ErrTemp):
 		return exitUsage
 	default:
 		return exitInternal

@@ -13,7 +13,7 @@ func (a *app) healCommand() *cobra.Command {
 		Use:   "heal",
 		Short: "End what dead runs left behind",
 		Long:  "Heal ends the processes and removes the temporary folders of runs that were killed. Runs that are\nstill going on are spared. Every run does the same when it starts.",
-		Args:  argCount(cobra.NoArgs),
+		Args:  argCount(cobra.NoArgs, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			swept, err := supervise.Sweep("")
 			if err != nil {

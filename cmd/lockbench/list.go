@@ -42,7 +42,7 @@ func (a *app) listCommand() *cobra.Command {
 	what := []string{"recipes", "workloads", "faults", "suites"}
 	cmd := &cobra.Command{
 		Use: "list recipes|workloads|faults|suites", Short: "List what there is", ValidArgs: what,
-		Args: argCount(cobra.ExactArgs(1)),
+		Args: argCount(cobra.ExactArgs(1), "one of recipes, workloads, faults, suites"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,17 @@ type progress struct {
 	w        io.Writer
 	terminal bool
 	color    bool
+	width    int    // columns of the terminal
 	prefix   string // "[ 3/35] contended-redis-token-16c-r1"
 	open     bool   // a rewritable line stands on the terminal
+}
+
+// newProgress says what is to come, and then follows it.
+func newProgress(w io.Writer, plan scenario.Resolved) *progress {
+	terminal := isTerminal(w)
+	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80)}
+	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops, and still writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan).Round(time.Second)))
+	return p
 }
 
 func (p *progress) Note(line string) {
@@ -50,14 +60,19 @@ func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acqui
 		done = int(width * elapsed / total)
 	}
 	bar := strings.Repeat("█", done) + strings.Repeat("░", width-done)
-	p.rewrite(fmt.Sprintf("%-52s %s %4.1fs of %.1fs  %d acquired", p.prefix, bar, elapsed.Seconds(), total.Seconds(), acquired))
+	far := fmt.Sprintf("%4.1fs of %.1fs  %d acquired", elapsed.Seconds(), total.Seconds(), acquired)
+	if p.width < nameWidth+1+width+1+len(far)+2 {
+		p.rewrite(p.prefix + " " + far) // no room for the bar
+		return
+	}
+	p.rewrite(fmt.Sprintf("%-*s %s %s", nameWidth, p.prefix, bar, far))
 }
 
 func (p *progress) Done(r scenario.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	fmt.Fprintf(p.w, "%-52s %s\n", p.prefix, p.outcome(r))
+	fmt.Fprintf(p.w, "%-*s %s\n", nameWidth, p.prefix, p.outcome(r))
 }
 
 // outcome is a scenario's result in a few words.
@@ -93,6 +108,8 @@ func (p *progress) outcome(r scenario.Result) string {
 	return text
 }
 
+const nameWidth = 52 // of the column with the scenarios' names
+
 const (
 	red    = "31"
 	yellow = "33"
@@ -105,7 +122,12 @@ func (p *progress) paint(color, s string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
+// rewrite replaces the line that stands there. One that were longer than the
+// terminal is wide would leave its first part behind.
 func (p *progress) rewrite(line string) {
+	if rs := []rune(line); p.width > 1 && len(rs) >= p.width {
+		line = string(rs[:p.width-1])
+	}
 	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 	p.open = true
 }

@@ -20,11 +20,16 @@ func (a *app) reportCommand() *cobra.Command {
 		Long: `Report rebuilds report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from
 its result.json, and prints the table. Given several folders it also puts the runs side by side, in
 the folder named by --out.`,
-		Args: argCount(cobra.MinimumNArgs(1)),
+		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range args {
 				if !exists(filepath.Join(dir, scenario.FileResult)) {
 					return usage(fmt.Errorf("%s: no %s: not the folder of a finished run (lockbench check tells what its histories hold)", dir, scenario.FileResult))
+				}
+			}
+			for _, dir := range args {
+				if _, err := run.LoadDocument(dir); err != nil {
+					return usage(err)
 				}
 			}
 			for _, dir := range args {

@@ -53,9 +53,9 @@ func (a *app) root() *cobra.Command {
 		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w (see \"%s --help\")", err, cmd.CommandPath()))
-	})
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp})
 	return root
@@ -72,11 +72,29 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("%w (see \"lockbench --help\")", err))
 }
 
-// argCount turns cobra's complaints about arguments into usage errors.
-func argCount(check cobra.PositionalArgs) cobra.PositionalArgs {
+// helpCommand is cobra's, except that what there is no help for is an error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return usage(err)
+			}
+			if len(rest) > 0 {
+				return noSuchCommand(root, rest)
+			}
+			return cmd.Help()
+		},
+	}
+}
+
+// argCount turns cobra's complaints about arguments into usage errors that say
+// what is wanted.
+func argCount(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usage(fmt.Errorf("%w (see \"%s --help\")", err, cmd.CommandPath()))
+			return usage(fmt.Errorf("%s: want %s, not %d arguments (see \"%s --help\")", cmd.CommandPath(), want, len(args), cmd.CommandPath()))
 		}
 		return nil
 	}
@@ -84,7 +102,7 @@ func argCount(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: argCount(cobra.NoArgs),
+		Use: "version", Short: "Print the version", Args: argCount(cobra.NoArgs, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "lockbench", fullVersion())
 			return err

@@ -1,24 +1,18 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/chaos"
-	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/reports"
 	"github.com/lockbench/lockbench/run"
 	"github.com/lockbench/lockbench/scenario"
-	"github.com/lockbench/lockbench/suites"
 )
 
 // runFlags are the flags of "run" as they were given.
@@ -61,19 +55,23 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run [SUITE|FILE]",
+		Use:   "run [SUITE|FILE|DIR]",
 		Short: "Run a suite, a suite file, or one experiment from flags",
 		Long: `Run starts real servers, lets clients compete for locks, injects the faults, checks every history,
 and writes a folder with the report. Without arguments it runs the built-in suite "quick".
 
 With --workload it runs one experiment made from the flags. With a suite or a file, flags that
 describe the load replace what the suite says. The rate of an open loop is that of all clients
-together.`,
+together.
+
+Given the folder of an earlier run, or the suite.yaml in it, it repeats that run: the same scenarios
+with the same seeds, in a new folder.`,
 		Example: `  lockbench run
   lockbench run self-test
   lockbench run --recipe redis/token,etcd/mutex --workload hot-key --clients 8,32 --hold 1ms --repeat 6
-  lockbench run --recipe mysql/lease-row --workload guarded-counter --fault holder-pause`,
-		Args: argCount(cobra.MaximumNArgs(1)),
+  lockbench run --recipe mysql/lease-row --workload guarded-counter --fault holder-pause
+  lockbench run results/2026-01-31T120000-quick`,
+		Args: argCount(cobra.MaximumNArgs(1), "one suite at most"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args, f) },
 	}
 	fl := cmd.Flags()
@@ -109,7 +107,12 @@ together.`,
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringArrayVar(&f.servers, "server", nil, "a server binary to use, as BACKEND=PATH (also LOCKBENCH_SERVER_<BACKEND>)")
-	cmd.MarkFlagsMutuallyExclusive("quiet", "dry-run")
+	// pflag takes a duration of 0s for a default worth telling.
+	fl.VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "duration" {
+			f.DefValue = ""
+		}
+	})
 	return cmd
 }
 
@@ -121,15 +124,11 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	suite, err := f.file(cmd, args)
+	plan, err := f.plan(cmd, args)
 	if err != nil {
 		return err
 	}
-	scenarios, err := suite.Expand(catalogue())
-	if err != nil {
-		return err
-	}
-	for _, sc := range scenarios {
+	for _, sc := range plan.Scenarios {
 		for _, ft := range sc.Faults {
 			if err := chaos.Available(ft.Kind); err != nil {
 				return usage(fmt.Errorf("scenario %s: fault %s cannot be injected here: %w", sc.Name, ft.Kind, err))
@@ -137,18 +136,18 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		}
 	}
 	if f.dryRun {
-		return a.plan(suite, scenarios, f.format)
+		return a.print(plan, f.format)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the lockbench program, to start workers with: %w", err)
 	}
 	opt := run.Options{
-		Suite: suite.Name, Seed: suite.Seed, Scenarios: scenarios, Out: f.out, Version: fullVersion(),
+		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: fullVersion(),
 		Binaries: binaries, Find: find, Worker: []string{self, "worker"},
 	}
 	if !f.quiet {
-		opt.Progress = &progress{w: a.stderr, terminal: isTerminal(a.stderr), color: isTerminal(a.stderr) && os.Getenv("NO_COLOR") == ""}
+		opt.Progress = newProgress(a.stderr, plan)
 	}
 	outcome, err := run.Run(cmd.Context(), opt)
 	if err != nil {
@@ -168,237 +167,34 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	return nil
 }
 
-// plan prints what would run.
-func (a *app) plan(suite scenario.File, scenarios []scenario.Scenario, format string) error {
+// print shows what would run.
+func (a *app) print(plan scenario.Resolved, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(scenarios)
+		return a.printJSON(plan.Scenarios)
 	}
-	text, err := scenario.MarshalSuite(suite.Name, suite.Seed, scenarios)
+	text, err := scenario.MarshalSuite(plan.Suite, plan.Seed, plan.Scenarios)
 	if err != nil {
 		return err
 	}
 	if _, err := a.stdout.Write(text); err != nil {
 		return err
 	}
-	var total time.Duration
-	for _, sc := range scenarios {
-		total += sc.Warmup.D() + sc.Duration.D()
-	}
-	fmt.Fprintf(a.stderr, "%d scenarios, %v of load\n", len(scenarios), total.Round(time.Second))
+	fmt.Fprintf(a.stderr, "%s, %v of load\n", scenariosText(len(plan.Scenarios)), loadTime(plan).Round(time.Second))
 	return nil
 }
 
-// file makes the suite to run from the arguments and the flags.
-func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error) {
-	over, err := f.settings(cmd)
-	if err != nil {
-		return scenario.File{}, err
+// loadTime is how long clients will work; servers' starts come on top.
+func loadTime(plan scenario.Resolved) time.Duration {
+	var total time.Duration
+	for _, sc := range plan.Scenarios {
+		total += sc.Warmup.D() + sc.Duration.D()
 	}
-	var file scenario.File
-	switch {
-	case len(args) == 0 && cmd.Flags().Changed("workload"):
-		if len(f.recipes) == 0 {
-			return file, usage(errors.New("--workload needs --recipe too (see lockbench list recipes)"))
-		}
-		over.Recipes = f.recipes
-		file = scenario.File{Name: f.workload, Scenarios: []scenario.Block{{Name: f.workload, Settings: over}}}
-	case len(args) == 0 && cmd.Flags().Changed("fault"):
-		return file, usage(errors.New("--fault needs --workload too, or the name of a suite"))
-	default:
-		if file, err = loadSuite(args); err != nil {
-			return file, err
-		}
-		if file, err = onlyRecipes(file, f.recipes); err != nil {
-			return file, err
-		}
-		file = file.With(over)
-	}
-	if cmd.Flags().Changed("seed") {
-		file.Seed = f.seed
-	}
-	if file.Seed == 0 {
-		file.Seed = 1
-	}
-	return file, nil
+	return total
 }
 
-// loadSuite loads a built-in suite, or a file if the argument looks like one.
-func loadSuite(args []string) (scenario.File, error) {
-	name := suites.Names()[0]
-	if len(args) == 1 {
-		name = args[0]
+func scenariosText(n int) string {
+	if n == 1 {
+		return "1 scenario"
 	}
-	ext := filepath.Ext(name)
-	if ext != ".yaml" && ext != ".yml" && !strings.ContainsRune(name, filepath.Separator) {
-		return suites.Load(name)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return scenario.File{}, usage(fmt.Errorf("read the suite: %w", err))
-	}
-	return scenario.ParseFile(name, data)
-}
-
-// onlyRecipes keeps of each block the recipes that were asked for.
-func onlyRecipes(file scenario.File, recipes []string) (scenario.File, error) {
-	if len(recipes) == 0 {
-		return file, nil
-	}
-	used := map[string]bool{}
-	blocks := make([]scenario.Block, 0, len(file.Scenarios))
-	for _, b := range file.Scenarios {
-		all := b.Recipes
-		if len(all) == 0 {
-			all = file.Defaults.Recipes
-		}
-		b.Recipes = nil
-		for _, r := range all {
-			if slices.Contains(recipes, r) {
-				b.Recipes = append(b.Recipes, r)
-				used[r] = true
-			}
-		}
-		if len(b.Recipes) > 0 {
-			blocks = append(blocks, b)
-		}
-	}
-	for _, r := range recipes {
-		if _, ok := find(r); !ok {
-			return file, usage(unknownRecipe(r))
-		}
-		if !used[r] {
-			return file, usage(fmt.Errorf("suite %s does not run %s; give a --workload for an experiment of your own", file.Name, r))
-		}
-	}
-	file.Scenarios = blocks
-	return file, nil
-}
-
-// settings are the flags that describe the load, if they were given.
-func (f runFlags) settings(cmd *cobra.Command) (scenario.Settings, error) {
-	var s scenario.Settings
-	given := cmd.Flags().Changed
-	var errs []error
-	if given("clients") {
-		s.Clients = f.clients
-	}
-	set(&s.Workers, f.workers, given("workers"))
-	set(&s.Repeat, f.repeat, given("repeat"))
-	set(&s.TTL, f.ttl, given("ttl"))
-	set(&s.Duration, f.duration, given("duration"))
-	set(&s.Warmup, f.warmup, given("warmup"))
-	set(&s.Timeout, f.timeout, given("timeout"))
-	if given("topology") {
-		s.Topology = f.topology
-	}
-	s.Environment = f.env
-	if given("poll") {
-		p, err := scenario.ParsePoll(f.poll)
-		errs = append(errs, inFlag("poll", err))
-		s.Poll = &p
-	}
-	if given("threshold") {
-		s.Expect = &scenario.Expect{Thresholds: f.threshold}
-	}
-	for _, kind := range f.faults {
-		spec := scenario.FaultSpec{Kind: kind}
-		set(&spec.For, f.pauseFor, given("pause"))
-		s.Faults = append(s.Faults, spec)
-	}
-	if given("pause") && len(f.faults) == 0 {
-		errs = append(errs, errors.New("--pause needs --fault holder-pause"))
-	}
-	w := scenario.Workload{Kind: f.workload, Distribution: f.dist, Arrival: f.arrival, Guard: f.guard}
-	load := slices.ContainsFunc([]string{"workload", "distribution", "arrival", "guard", "keys", "zipf", "rate", "max-in-flight", "acquire-limit", "watch-lease", "hold", "think"}, given)
-	set(&w.Keys, f.keys, given("keys"))
-	set(&w.ZipfS, f.zipf, given("zipf"))
-	set(&w.Rate, f.rate, given("rate"))
-	set(&w.MaxInFlight, f.inFlight, given("max-in-flight"))
-	set(&w.AcquireLimit, f.acquire, given("acquire-limit"))
-	set(&w.WatchLease, f.watch, given("watch-lease"))
-	for name, d := range map[string]struct {
-		text string
-		to   **scenario.Dist
-	}{"hold": {f.hold, &w.Hold}, "think": {f.think, &w.Think}} {
-		if given(name) {
-			v, err := scenario.ParseDist(d.text)
-			errs = append(errs, inFlag(name, err))
-			*d.to = &v
-		}
-	}
-	if load {
-		s.Workload = &w
-	}
-	return s, usage(errors.Join(errs...))
-}
-
-func set[T any](to **T, v T, given bool) {
-	if given {
-		*to = &v
-	}
-}
-
-func inFlag(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("--%s: %w", name, err)
-}
-
-// serverFlags reads BACKEND=PATH pairs.
-func serverFlags(pairs []string) (map[string]string, error) {
-	binaries := map[string]string{}
-	for _, p := range pairs {
-		backend, path, ok := strings.Cut(p, "=")
-		switch {
-		case !ok || path == "":
-			return nil, usage(fmt.Errorf("--server %s: want BACKEND=PATH", p))
-		case !slices.Contains(cluster.Backends(), backend):
-			return nil, usage(fmt.Errorf("--server %s: no backend %q; there are %s", p, backend, strings.Join(cluster.Backends(), ", ")))
-		}
-		if _, err := os.Stat(path); err != nil {
-			return nil, usage(fmt.Errorf("--server %s: %w", p, err))
-		}
-		binaries[backend] = path
-	}
-	return binaries, nil
-}
-
-func (a *app) printFile(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	_, err = a.stdout.Write(data)
-	return err
-}
-
-func (a *app) tableOptions() reports.TableOptions {
-	o := reports.TableOptions{Width: 110}
-	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		o.Color = os.Getenv("NO_COLOR") == ""
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			o.Width = w
-		}
-	}
-	return o
-}
-
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// shorten makes a path relative to the working folder where that is shorter.
-func shorten(path string) string {
-	wd, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
-		return rel
-	}
-	return path
+	return fmt.Sprintf("%d scenarios", n)
 }

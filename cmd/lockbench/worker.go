@@ -12,7 +12,7 @@ import (
 // and speaks to it over stdin and stdout.
 func (a *app) workerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "worker", Short: "Host clients for a run (started by lockbench itself)", Hidden: true, Args: argCount(cobra.NoArgs),
+		Use: "worker", Short: "Host clients for a run (started by lockbench itself)", Hidden: true, Args: argCount(cobra.NoArgs, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := workloads.Main(cmd.Context(), a.stdin, a.stdout, a.stderr, find); err != nil {
 				return fmt.Errorf("worker: %w", err)

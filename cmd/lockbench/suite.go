@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/suites"
+)
+
+// plan makes the scenarios to run from the arguments and the flags.
+func (f runFlags) plan(cmd *cobra.Command, args []string) (scenario.Resolved, error) {
+	if len(args) == 1 && isPath(args[0]) {
+		path := args[0]
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			path = filepath.Join(path, scenario.FileSuite)
+			if !exists(path) {
+				return scenario.Resolved{}, usage(fmt.Errorf("%s: no %s in it: not the folder of a run; give a suite's file, or the folder of a run to repeat it", args[0], scenario.FileSuite))
+			}
+		}
+		data, err := readSuite(path)
+		if err != nil {
+			return scenario.Resolved{}, err
+		}
+		if scenario.IsResolved(data) {
+			return f.again(cmd, path, data)
+		}
+	}
+	file, err := f.file(cmd, args)
+	if err != nil {
+		return scenario.Resolved{}, err
+	}
+	scenarios, err := file.Expand(catalogue())
+	return scenario.Resolved{Suite: file.Name, Seed: file.Seed, Scenarios: scenarios}, err
+}
+
+// again repeats a run. Its scenarios stand as they were: flags that change
+// them would make another run of it, under the same name and seed.
+func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.Resolved, error) {
+	changing := ""
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe"}, fl.Name) {
+			changing = fl.Name
+		}
+	})
+	if changing != "" {
+		return scenario.Resolved{}, usage(fmt.Errorf("--%s: %s is the record of a run and is repeated as it stands; leave the flag out, or give the suite that it came from", changing, path))
+	}
+	plan, err := scenario.ParseResolved(path, data, catalogue())
+	if err != nil || len(f.recipes) == 0 {
+		return plan, err
+	}
+	all := plan.Scenarios
+	plan.Scenarios = nil
+	used := map[string]bool{}
+	for _, sc := range all {
+		if slices.Contains(f.recipes, sc.Recipe) {
+			plan.Scenarios = append(plan.Scenarios, sc)
+			used[sc.Recipe] = true
+		}
+	}
+	return plan, checkUsed(plan.Suite, f.recipes, used)
+}
+
+// isPath tells a file or a folder from the name of a built-in suite.
+func isPath(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) || exists(filepath.Join(name, scenario.FileSuite))
+}
+
+func readSuite(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage(fmt.Errorf("read the suite: %w; give a file, the folder of a run, or one of the built-in suites: %s", err, strings.Join(suites.Names(), ", ")))
+	}
+	return data, nil
+}
+
+// file makes the suite to run from the arguments and the flags.
+func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error) {
+	over, err := f.settings(cmd)
+	if err != nil {
+		return scenario.File{}, err
+	}
+	var file scenario.File
+	switch {
+	case len(args) == 0 && cmd.Flags().Changed("workload"):
+		if len(f.recipes) == 0 {
+			return file, usage(errors.New("--workload needs --recipe too (see lockbench list recipes)"))
+		}
+		over.Recipes = f.recipes
+		file = scenario.File{Name: f.workload, Scenarios: []scenario.Block{{Name: f.workload, Settings: over}}}
+	case len(args) == 0 && cmd.Flags().Changed("fault"):
+		return file, usage(errors.New("--fault needs --workload too, or the name of a suite"))
+	default:
+		if file, err = loadSuite(args); err != nil {
+			return file, err
+		}
+		if file, err = onlyRecipes(file, f.recipes); err != nil {
+			return file, err
+		}
+		file = file.With(over)
+	}
+	if cmd.Flags().Changed("seed") {
+		file.Seed = f.seed
+	}
+	if file.Seed == 0 {
+		file.Seed = 1
+	}
+	return file, nil
+}
+
+// loadSuite loads a built-in suite, or a file if the argument looks like one.
+func loadSuite(args []string) (scenario.File, error) {
+	name := suites.Names()[0]
+	if len(args) == 1 {
+		name = args[0]
+	}
+	if !isPath(name) {
+		return suites.Load(name)
+	}
+	data, err := readSuite(name)
+	if err != nil {
+		return scenario.File{}, err
+	}
+	return scenario.ParseFile(name, data)
+}
+
+// onlyRecipes keeps of each block the recipes that were asked for.
+func onlyRecipes(file scenario.File, recipes []string) (scenario.File, error) {
+	if len(recipes) == 0 {
+		return file, nil
+	}
+	used := map[string]bool{}
+	blocks := make([]scenario.Block, 0, len(file.Scenarios))
+	for _, b := range file.Scenarios {
+		all := b.Recipes
+		if len(all) == 0 {
+			all = file.Defaults.Recipes
+		}
+		b.Recipes = nil
+		for _, r := range all {
+			if slices.Contains(recipes, r) {
+				b.Recipes = append(b.Recipes, r)
+				used[r] = true
+			}
+		}
+		if len(b.Recipes) > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	file.Scenarios = blocks
+	return file, checkUsed(file.Name, recipes, used)
+}
+
+// checkUsed refuses recipes that were asked for and that the suite does not
+// run.
+func checkUsed(suite string, recipes []string, used map[string]bool) error {
+	for _, r := range recipes {
+		if _, ok := find(r); !ok {
+			return usage(unknownRecipe(r))
+		}
+		if !used[r] {
+			return usage(fmt.Errorf("suite %s does not run %s; give a --workload for an experiment of your own", suite, r))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/term"
+
+	"github.com/lockbench/lockbench/reports"
+)
+
+func (a *app) printFile(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(data)
+	return err
+}
+
+func (a *app) tableOptions() reports.TableOptions {
+	o := reports.TableOptions{Width: columns(a.stdout, 110)}
+	o.Color = isTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""
+	return o
+}
+
+// columns is the width to write for: COLUMNS where somebody set it, else the
+// terminal's, else a default.
+func columns(w any, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return otherwise
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// shorten makes a path relative to the working folder where that is shorter.
+func shorten(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}
