@@ -123,7 +123,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		}
 	}()
 	hist, err := history.Create(filepath.Join(s.Dir, fmt.Sprintf("client-%06d.lbh", id)), history.Options{
-		Client: id, Worker: s.Worker, Clock: o.load.clock,
+		Client: id, Worker: s.Worker, Streams: s.Streams, Clock: o.load.clock,
 	})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,10 @@ type Spec struct {
 	Addresses []string      `json:"addresses"`
 	Account   impls.Account `json:"account"`
 	Keys      []string      `json:"keys"` // by key number
+	// Streams is how many streams the scenario's history will have, the
+	// controller's included, so that one that is not there is missed. 0: not
+	// known.
+	Streams uint32 `json:"streams,omitempty"`
 }
 
 // Assign lays the scenario's clients out over its worker processes: as evenly
