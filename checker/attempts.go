@@ -31,6 +31,7 @@ type attempt struct {
 
 	lastExtend int64 // when the last confirmed renewal was sent; 0: none
 	confirmed  int64 // the first return of a confirmed release or renewal
+	last       int64 // the last stamp of any of its calls
 	over       int32 // the confirmed release that returned first
 	gone       int32 // the lost answer or confirmed clean-up that returned first
 	malformed  bool
@@ -84,6 +85,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 		a.malformed = true
 		return
 	}
+	a.last = max(a.last, c.Invoke, c.Return)
 	first := func(p *int32) {
 		if before(calls, i, *p) {
 			*p = i

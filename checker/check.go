@@ -171,6 +171,8 @@ func (j *judgement) liveness() Answer {
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
 	case r.Grants == 0:
 		return Answer{Unknown, "nobody ever got the lock, and nobody waited for it longer than its bound"}
+	case time.Duration(r.Vain.Length()) > j.opt.Takeover:
+		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients asked for it again and again in vain, its bound is %v", r.Vain.Key, time.Duration(r.Vain.Length()), j.opt.Takeover)}
 	}
 	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
 }

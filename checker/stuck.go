@@ -58,7 +58,8 @@ func (j *judgement) stuck(key uint32, first, last int32, held []stretch) {
 	if end == 0 {
 		end = j.end
 	}
-	var wanted []stretch
+	var wanted, again []stretch
+	given := map[uint32]*attempt{} // clients' last attempts, where they did not get the lock
 	for i := first; i < last; i++ {
 		a := &j.attempts[i]
 		if a.malformed {
@@ -69,17 +70,30 @@ func (j *judgement) stuck(key uint32, first, last int32, held []stretch) {
 			continue
 		}
 		p := stretch{c.Invoke, min(j.ended(c), end)}
+		if before := given[a.client]; before != nil && c.Invoke-before.last <= int64(j.opt.Takeover) {
+			again = append(again, stretch{j.ended(&j.calls[before.acquire]), min(c.Invoke, end)})
+		}
+		given[a.client] = nil
+		if !a.held(j.calls) {
+			given[a.client] = a
+		}
 		if pauses := j.pauses[a.client]; len(pauses) > 0 {
 			wanted = append(wanted, without([]stretch{p}, pauses)...)
 		} else {
 			wanted = append(wanted, p)
 		}
 	}
-	for _, p := range without(union(wanted), union(held)) {
-		if s := (StuckPeriod{Key: key, From: p.from, To: p.to}); s.Length() > j.rep.Stuck.Length() {
-			j.rep.Stuck = s
+	taken := union(held)
+	longest := func(kept *StuckPeriod, wanted []stretch) {
+		for _, p := range without(union(wanted), taken) {
+			if s := (StuckPeriod{Key: key, From: p.from, To: p.to}); s.Length() > kept.Length() {
+				*kept = s
+			}
 		}
 	}
+	all := slices.Concat(wanted, again)
+	longest(&j.rep.Stuck, wanted)
+	longest(&j.rep.Vain, all)
 }
 
 // stuckWitness shows the acquire that waited longest within the period.
