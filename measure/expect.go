@@ -18,9 +18,9 @@ func (d *derivation) compare() {
 		open = true
 		surprise("inconclusive: a planned fault missed, %s", reason)
 	}
-	if d.died != "" {
+	if why := d.incomplete(); why != "" {
 		open = true
-		surprise("inconclusive: %s", d.died)
+		surprise("inconclusive: %s", why)
 	}
 	if n := len(d.history.Damage); n > 0 {
 		open = true

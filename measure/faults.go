@@ -41,7 +41,7 @@ func (d *derivation) findFaults() {
 	for i, planned := range schedule {
 		f := fault{id: planned.Kind + "-" + strconv.Itoa(i+1), kind: planned.Kind}
 		out := scenario.FaultResult{ID: f.id, Kind: f.kind, Status: "missed"}
-		out.Reason = d.follows(&f, &out)
+		out.Reason = d.follows(planned, &f, &out)
 		if out.Reason == "" {
 			f.effective = true
 			out.Status = "effective"
@@ -57,7 +57,7 @@ func (d *derivation) findFaults() {
 
 // follows reads a fault's events into f and out, and returns why it missed, or
 // "".
-func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
+func (d *derivation) follows(planned scenario.Fault, f *fault, out *scenario.FaultResult) string {
 	armed, missed := false, ""
 	identified := false
 	for _, e := range d.events {
@@ -103,6 +103,14 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 	case f.healing == 0:
 		return "the fault log does not say when it was lifted"
 	}
+	if lasted := f.healing - f.injected; lasted < int64(planned.For) {
+		return fmt.Sprintf("it was lifted after %s, planned were %s", length(lasted), planned.For)
+	}
+	if other, ok := d.neighbour(f.client); ok {
+		return fmt.Sprintf("its process hosted client %d as well, who was stopped too", other)
+	}
+	// Stamps of two processes are only as good as their clocks.
+	doubt := 2 * d.samples.ClockUncertaintyNS
 	for _, h := range d.holds {
 		if h.Attempt != f.attempt || h.Key != f.key || h.Client != f.client {
 			continue
@@ -110,12 +118,31 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 		switch {
 		case h.Start >= f.injected:
 			return fmt.Sprintf("client %d had not got the lock yet: the grant came %s after the fault", f.client, length(h.Start-f.injected))
+		case h.Start+doubt >= f.injected:
+			return fmt.Sprintf("the clocks leave open whether client %d had got the lock before the fault", f.client)
+		case h.End > f.healing && h.End-doubt <= f.healing:
+			return fmt.Sprintf("the clocks leave open whether client %d still held the lock when the fault was lifted", f.client)
 		case h.End <= f.healing:
 			return fmt.Sprintf("client %d held the lock until %s before the fault was lifted, not through it", f.client, length(f.healing-h.End))
 		}
 		return ""
 	}
 	return fmt.Sprintf("the history shows no hold of client %d under that attempt", f.client)
+}
+
+// neighbour finds another client in the process of a client.
+func (d *derivation) neighbour(client uint32) (uint32, bool) {
+	i := slices.IndexFunc(d.history.Streams, func(s history.Stream) bool { return s.Client == client })
+	if i < 0 {
+		return 0, false
+	}
+	worker := d.history.Streams[i].Worker
+	for _, s := range d.history.Streams {
+		if s.Client != client && s.Client != history.Controller && s.Worker == worker {
+			return s.Client, true
+		}
+	}
+	return 0, false
 }
 
 // mechanism is the first part of how a fault was injected.

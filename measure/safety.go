@@ -23,7 +23,7 @@ func (d *derivation) judge() {
 	s := d.scenario
 	o := checker.Options{
 		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing,
-		End: d.samples.End, Paused: d.paused(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.died,
+		End: d.samples.End, Paused: d.paused(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.incomplete(),
 	}
 	if d.info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack

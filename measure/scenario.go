@@ -95,10 +95,30 @@ func (d *derivation) describe() {
 		r.Server, r.Version = d.cluster.Product, d.cluster.Version
 		r.Durability, r.Settings = d.cluster.Durability, d.cluster.Settings
 	}
-	if d.died != "" {
+	switch {
+	case d.died != "":
 		r.Status, r.Reason = scenario.StatusInterrupted, d.died
+	case d.samples.Trouble != "":
+		r.Status, r.Reason = scenario.StatusFailed, d.samples.Trouble
 	}
 	r.Warnings = append(r.Warnings, d.doubts...)
+}
+
+// incomplete tells why the record does not show all of what was planned, or "":
+// then nothing in it proves that the lock is safe, though all of it is true.
+func (d *derivation) incomplete() string {
+	switch {
+	case d.died != "":
+		return d.died
+	case d.samples.Trouble != "":
+		return d.samples.Trouble
+	}
+	for _, w := range d.samples.Workers {
+		if w.Error != "" {
+			return fmt.Sprintf("the worker with pid %d (clients %v) did not come to its end: %s", w.PID, w.Clients, w.Error)
+		}
+	}
+	return ""
 }
 
 // measured reports whether c counts: it returned within the window and was not

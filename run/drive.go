@@ -105,11 +105,21 @@ func (r *runner) tell(ctx context.Context, sc scenario.Scenario, board *workload
 	}
 }
 
+// streamsOf is how many streams a scenario's history has: one per client, and
+// the controller's own where it serves registers.
+func streamsOf(sc scenario.Scenario) uint32 {
+	n := uint32(sc.Clients)
+	if sc.Workload.Guard != "" {
+		n++
+	}
+	return n
+}
+
 // collect merges the clients' files, and the controller's own account of the
 // registers, into one history.
-func (r *runner) collect(dir, clientDir string, register *workloads.Register) error {
+func (r *runner) collect(dir, clientDir string, streams uint32, register *workloads.Register) error {
 	if register != nil {
-		if err := r.writeFinals(clientDir, register); err != nil {
+		if err := r.writeFinals(clientDir, streams, register); err != nil {
 			return err
 		}
 	}
@@ -127,8 +137,10 @@ func (r *runner) collect(dir, clientDir string, register *workloads.Register) er
 	return nil
 }
 
-func (r *runner) writeFinals(clientDir string, register *workloads.Register) error {
-	w, err := history.Create(filepath.Join(clientDir, "controller.lbh"), history.Options{Client: history.Controller, Worker: history.Controller, Clock: r.clock})
+func (r *runner) writeFinals(clientDir string, streams uint32, register *workloads.Register) error {
+	w, err := history.Create(filepath.Join(clientDir, "controller.lbh"), history.Options{
+		Client: history.Controller, Worker: history.Controller, Streams: streams, Clock: r.clock,
+	})
 	if err != nil {
 		return fmt.Errorf("record the registers: %w", err)
 	}
@@ -170,6 +182,9 @@ func (b boardClients) Holds(h chaos.Holding) bool {
 }
 
 func (b boardClients) Process(client uint32) (chaos.Process, error) {
+	if n := len(b.pool.Hosted(client)); n > 1 {
+		return nil, fmt.Errorf("the process of client %d hosts %d clients, and a pause would stop them all: give each its own (leave workers out)", client, n)
+	}
 	p := b.pool.Process(client)
 	if p == nil {
 		return nil, fmt.Errorf("no process hosts client %d", client)

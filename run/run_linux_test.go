@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/measure"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/supervise"
 	"github.com/lockbench/lockbench/workloads"
@@ -230,7 +231,8 @@ func controllerMain(dir string) int {
 // end at once, the sweep removes what is left, and the histories are readable.
 func TestKillNine(t *testing.T) {
 	dir := t.TempDir()
-	list := plan(t, []string{"redis/token"}, scenario.Settings{
+	// All five servers run from the start to the end of the run.
+	list := plan(t, []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}, scenario.Settings{
 		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{6}, Workers: ptr(3), Duration: duration(time.Hour),
 	})
 	data, err := json.Marshal(list)
@@ -263,7 +265,7 @@ func TestKillNine(t *testing.T) {
 		t.Fatalf("the run did not get to work: %q, %v", lines.Text(), cmd.Wait())
 	}
 	children := descendants(t, cmd.Process.Pid)
-	if len(children) < 4 { // a server and three workers
+	if len(children) < 8 { // five servers and three workers
 		t.Errorf("only %v run under the controller", children)
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -288,6 +290,28 @@ func TestKillNine(t *testing.T) {
 	}
 	if len(h.Damage) > 0 || len(h.Calls) < 200 || len(h.Streams) != 6 {
 		t.Errorf("%d calls of %d clients, damage %v", len(h.Calls), len(h.Streams), h.Damage)
+	}
+
+	// What is left says nothing for the lock, and a client's file that is gone
+	// is missed.
+	recipe, _ := all.Find("redis/token")
+	judged := func() scenario.Result {
+		t.Helper()
+		r, _, err := measure.Scenario(filepath.Dir(folders[0]), recipe.Info(), measure.Options{SkipLatencyFile: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Safety.Verdict == scenario.Safe || r.AsExpected != nil {
+			t.Errorf("a dead run: verdict %s, as expected %v", r.Safety.Verdict, r.AsExpected)
+		}
+		return r
+	}
+	judged()
+	if err := os.Remove(filepath.Join(folders[0], "client-000003.lbh")); err != nil {
+		t.Fatal(err)
+	}
+	if r := judged(); len(r.Safety.Damage) != 1 || !strings.Contains(r.Safety.Damage[0], "1 of 6 streams are missing") {
+		t.Errorf("without a client's file: damage %v", r.Safety.Damage)
 	}
 }
 

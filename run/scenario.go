@@ -49,13 +49,17 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 		}
 		return res
 	}
-	res, _, err = measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
-	if err != nil {
+	return r.measured(ctx, sc, info, servers, dir)
+}
+
+// measured is the result of a scenario whose files are written.
+func (r *runner) measured(ctx context.Context, sc scenario.Scenario, info impls.Info, servers servers, dir string) scenario.Result {
+	res, _, err := measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
+	switch {
+	case err != nil:
 		res = stub(sc, info)
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
-		return res
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		res.Status, res.Reason = scenario.StatusInterrupted, "stopped before its end; the figures are of what there was"
 	}
 	return res
@@ -143,11 +147,12 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	defer log.Close()
 
+	streams := streamsOf(sc)
 	var specs []workloads.Spec
 	for w, clients := range workloads.Assign(sc) {
 		specs = append(specs, workloads.Spec{
 			Scenario: sc, Worker: uint32(w), Clients: clients, Dir: clientDir, Board: boardPath, Register: registerPath,
-			Addresses: s.addresses, Account: s.account, Keys: keys,
+			Addresses: s.addresses, Account: s.account, Keys: keys, Streams: streams,
 		})
 	}
 	pool, err := workloads.StartPool(ctx, workloads.PoolOptions{Run: r.sup, Command: r.Worker, Specs: specs, Log: log})
@@ -158,19 +163,23 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	if err != nil {
 		return err
 	}
-	if err := r.collect(dir, clientDir, register); err != nil {
+	if err := r.collect(dir, clientDir, streams, register); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(dir, scenario.FileSamples), samples); err != nil {
-		return err
-	}
-	if len(sc.Faults) > 0 && s.cluster != nil {
-		if err := s.cluster.Healthy(ctx); err != nil {
-			return fmt.Errorf("after the fault the servers are not healthy again: %w", err)
+	// A server that died took the locks with it: what followed is no picture of
+	// the recipe. That is asked after every scenario, interrupted ones too.
+	if s.cluster != nil {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPatience)
+		defer cancel()
+		if err := s.cluster.Healthy(asking); err != nil {
+			samples.Trouble = fmt.Sprintf("when the load was over the servers were not healthy: %v", err)
 		}
 	}
-	return nil
+	return writeJSON(filepath.Join(dir, scenario.FileSamples), samples)
 }
+
+// healthPatience limits how long servers may take to answer after the load.
+const healthPatience = 10 * time.Second
 
 // prepare brings the servers into the state that the recipe's clients expect.
 func (r *runner) prepare(ctx context.Context, sc scenario.Scenario, recipe impls.Recipe, s servers, keys []string) error {

@@ -32,6 +32,9 @@ type Samples struct {
 	// BusyCPU is the share of the machine's CPU time that was used, 0 to 1,
 	// during the window; nil if it could not be read.
 	BusyCPU *float64 `json:"busy_cpu"`
+	// Trouble tells why the servers cannot be trusted to have served all of
+	// the scenario: one died, or did not answer when it was over.
+	Trouble string `json:"trouble,omitempty"`
 	// Shared tells why server counters cannot be laid to this scenario.
 	Shared string `json:"shared,omitempty"`
 }

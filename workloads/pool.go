@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/lockbench/lockbench/scenario"
@@ -134,6 +135,15 @@ func (p *Pool) Stop() {
 func (p *Pool) Process(client uint32) *supervise.Process {
 	if m := p.host[client]; m != nil {
 		return m.proc
+	}
+	return nil
+}
+
+// Hosted lists the clients in the process of the client, itself included:
+// whatever hits that process hits all of them.
+func (p *Pool) Hosted(client uint32) []uint32 {
+	if m := p.host[client]; m != nil {
+		return slices.Clone(m.spec.Clients)
 	}
 	return nil
 }

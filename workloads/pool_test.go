@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,7 +55,10 @@ func TestPoolRunsALoad(t *testing.T) {
 					t.Errorf("the board says %+v", st)
 				}
 			}
-			if b.pool.Process(4) != nil {
+			if got := b.pool.Hosted(3); !slices.Equal(got, []uint32{2, 3}) {
+				t.Errorf("the process of client 3 hosts %v", got)
+			}
+			if b.pool.Process(4) != nil || b.pool.Hosted(4) != nil {
 				t.Error("a process hosts a client that is not there")
 			}
 			if kind == scenario.GuardedCounter {
