@@ -109,7 +109,9 @@ func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Nod
 	cmd := supervise.Command{Name: n.Name + " installation", Dir: n.dir, Family: true}
 	if install := c.binary.Extra["install"]; install != "" {
 		cmd.Path = install
-		cmd.Args = []string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}
+		// --force: a machine whose own name cannot be looked up, which is how
+		// bare ones are, is no reason to give up. We connect by 127.0.0.1.
+		cmd.Args = []string{"--no-defaults", "--force", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}
 		if prefix := filepath.Dir(filepath.Dir(c.binary.Path)); prefix != "/usr" {
 			cmd.Args = append(cmd.Args, "--basedir="+prefix)
 		}
