@@ -2,6 +2,13 @@
 
 GO      ?= go
 BIN     := bin
+# How long each fuzz target runs, and what make perf is told beyond its defaults.
+FUZZTIME  ?= 10s
+PERFFLAGS ?=
+# Go keeps its caches below HOME, which a bare CI environment may lack.
+ifndef HOME
+export HOME := $(shell dir=$$(eval echo "~$$(id -un 2>/dev/null)"); [ -d "$$dir" ] && [ -w "$$dir" ] || dir="$(CURDIR)/.cache/home"; echo "$$dir")
+endif
 # staticcheck is pinned here; it is not a dependency of lockbench.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -27,10 +34,24 @@ build: ## build bin/lockbench
 	$(GO) build -trimpath -o $(BIN)/lockbench ./cmd/lockbench
 
 lint: ## gofmt, go vet, staticcheck, and a build for macOS
-	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l *.go */) || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+
+fuzz: ## a short run of every fuzz target; FUZZTIME=1m for longer ones
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | sort -u | while read -r dir target; do \
+		echo "$$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
+
+perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 25 -window 1s' for more
+	$(GO) run ./perf $(PERFFLAGS)
+	@echo; echo "== recording: one call with both its records, as workers write it; then with its value in a histogram"
+	$(GO) test -run '^$$' -bench 'RecordedCall' -benchmem -count 3 ./workloads
+	$(GO) test -run '^$$' -bench 'Record$$|RecordParallel|Clock' -benchmem -count 3 ./history
+	@echo; echo "== the checker's sweep"
+	$(GO) test -run '^$$' -bench 'Sweep$$' -benchmem -count 3 ./checker
 
 clean: ## remove what was built; results stay
 	rm -rf $(BIN)

@@ -33,7 +33,8 @@ type bareSpec struct {
 type bareWindow struct{ Start, From, To int64 }
 
 type bareResult struct {
-	Pairs int
+	Pairs int // within the window
+	All   int // also before and after it
 	CPU   time.Duration
 	RSS   int64
 }
@@ -90,16 +91,20 @@ func bare(ctx context.Context, s settings, c *cluster.Cluster, id string, client
 			return speed{}, fmt.Errorf("bare loop died: %w", err)
 		}
 		sum.Pairs += r.Pairs
+		sum.All += r.All
 		sum.CPU += r.CPU
 		sum.RSS = max(sum.RSS, r.RSS)
 		ch.in.Close()
 		<-ch.p.Done()
 	}
-	return newSpeed(sum.Pairs, sum.CPU, sum.RSS, s.window)
+	return newSpeed(sum.Pairs, sum.All, sum.CPU, sum.RSS, s.window)
 }
 
 // bareMain is a process of bare loops.
 func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	// Acquires of lockbench's workers have a deadline too, that of the load.
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
 	in, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	var spec bareSpec
 	if err := in.Decode(&spec); err != nil {
@@ -122,31 +127,39 @@ func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	}
 	clock := history.NewClock()
 	time.Sleep(time.Duration(w.Start - clock.Now()))
+	// As in workers, the CPU time is that between the window's ends.
+	cpu := make(chan time.Duration, 1)
+	go func() {
+		time.Sleep(time.Duration(w.From - clock.Now()))
+		before := cpuTime()
+		time.Sleep(time.Duration(w.To - clock.Now()))
+		cpu <- cpuTime() - before
+	}()
 	var wg sync.WaitGroup
-	counts := make([]int, len(loops))
+	parts := make([]bareResult, len(loops))
 	errs := make([]error, len(loops))
-	var before time.Duration
-	time.AfterFunc(time.Duration(w.From-clock.Now()), func() { before = cpuTime() })
 	for i, l := range loops {
 		wg.Go(func() {
 			for {
 				if errs[i] = l.pair(ctx); errs[i] != nil {
 					return
 				}
+				parts[i].All++
 				now := clock.Now()
 				if now >= w.To {
 					return
 				}
 				if now >= w.From {
-					counts[i]++
+					parts[i].Pairs++
 				}
 			}
 		})
 	}
 	wg.Wait()
-	r := bareResult{CPU: cpuTime() - before, RSS: maxRSS()}
-	for _, n := range counts {
-		r.Pairs += n
+	r := bareResult{RSS: maxRSS()}
+	for _, p := range parts {
+		r.Pairs += p.Pairs
+		r.All += p.All
 	}
 	for _, l := range loops {
 		errs = append(errs, l.close())
@@ -154,6 +167,7 @@ func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	r.CPU = <-cpu
 	return out.Encode(r)
 }
 

@@ -18,24 +18,38 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-const ttl = 4 * time.Second
+// The same on both sides.
+const (
+	ttl     = 4 * time.Second
+	timeout = 5 * time.Second // of a request
+)
 
 // speed is one part of a round.
 type speed struct {
 	pairs float64 // a second
+	all   int     // pairs ever made, also outside the window
 	cpu   float64 // seconds of the clients' processes per pair
 	rss   int64   // most memory of any of them
 }
 
 // compare prints one line of the table.
 func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, clients int) error {
+	recipe, ok := all.Find(id)
+	if !ok {
+		return fmt.Errorf("no recipe %q; see lockbench list recipes", id)
+	}
 	rng := rand.New(rand.NewPCG(uint64(clients), 1))
 	var ratios, controls, extra, bares, ours []float64
+	var requests, pairs [2]int64 // bare, ours
 	for round := range s.rounds {
 		var part [3]speed // two bare loops and lockbench
 		for _, i := range rng.Perm(3) {
-			var err error
-			if i == 2 {
+			before, err := requestsOf(ctx, c, recipe)
+			if err != nil {
+				return err
+			}
+			side := i / 2
+			if side == 1 {
 				part[i], err = shipped(ctx, s, c, id, clients, uint64(round))
 			} else {
 				part[i], err = bare(ctx, s, c, id, clients)
@@ -43,6 +57,12 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 			if err != nil {
 				return err
 			}
+			after, err := requestsOf(ctx, c, recipe)
+			if err != nil {
+				return err
+			}
+			requests[side] += after - before
+			pairs[side] += int64(part[i].all)
 		}
 		mean := (part[0].pairs + part[1].pairs) / 2
 		bares, ours = append(bares, mean), append(ours, part[2].pairs)
@@ -50,8 +70,25 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 		controls = append(controls, part[0].pairs/part[1].pairs)
 		extra = append(extra, part[2].cpu-(part[0].cpu+part[1].cpu)/2)
 	}
-	fmt.Printf("%-20s %8d %12.0f %12.0f  %-22s %-22s %+.1f µs\n", id, clients, median(bares), median(ours), spread(ratios), spread(controls), median(extra)*1e6)
+	fmt.Printf("%-20s %7d %9.0f %9.0f  %-22s %-22s %+9.1f µs   %.2f / %.2f\n", id, clients, median(bares), median(ours),
+		spread(ratios), spread(controls), median(extra)*1e6,
+		float64(requests[0])/float64(pairs[0]), float64(requests[1])/float64(pairs[1]))
 	return nil
+}
+
+// requestsOf is how many requests of the recipe's kinds the servers have
+// counted so far. Opening the clients takes a few as well.
+func requestsOf(ctx context.Context, c *cluster.Cluster, recipe impls.Recipe) (n int64, err error) {
+	nodes, err := c.Counters(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, node := range nodes {
+		for _, name := range recipe.Info().Requests {
+			n += node.Counters[name]
+		}
+	}
+	return n, nil
 }
 
 func median(v []float64) float64 {
@@ -62,8 +99,11 @@ func median(v []float64) float64 {
 	return (v[len(v)/2-1] + v[len(v)/2]) / 2
 }
 
-func spread(v []float64) string {
-	return fmt.Sprintf("%.3f [%.3f..%.3f]", median(v), slices.Min(v), slices.Max(v))
+func spread(v []float64) string { return spreadOf(v, "%.3f") }
+
+// spreadOf shows the median and both ends, each by the format of one number.
+func spreadOf(v []float64, format string) string {
+	return fmt.Sprintf(format+" ["+format+".."+format+"]", median(v), slices.Min(v), slices.Max(v))
 }
 
 // shipped runs the recipe in lockbench's own workers.
@@ -75,7 +115,7 @@ func shipped(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 	sc := scenario.Scenario{
 		Name: "perf", Recipe: id, Clients: clients, Workers: min(clients, s.processes), Seed: seed,
 		Workload: scenario.Load{Kind: scenario.Uncontended, Keys: clients, Arrival: scenario.ArrivalClosed},
-		TTL:      scenario.Duration(ttl), Timeout: scenario.Duration(5 * time.Second),
+		TTL:      scenario.Duration(ttl), Timeout: scenario.Duration(timeout),
 		Poll:   scenario.Poll{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond},
 		Warmup: scenario.Duration(s.warmup), Duration: scenario.Duration(s.window),
 	}
@@ -132,20 +172,23 @@ func shipped(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 	if err != nil {
 		return speed{}, err
 	}
-	pairs := 0
+	pairs, made := 0, 0
 	for _, call := range h.Calls {
+		if call.Kind == history.KindRelease && call.Outcome == history.Released {
+			made++
+		}
 		if call.Kind == history.KindRelease && call.Outcome == history.Released && call.Return >= from && call.Return < to {
 			pairs++
 		}
 	}
-	return newSpeed(pairs, time.Duration(cpu), rss, s.window)
+	return newSpeed(pairs, made, time.Duration(cpu), rss, s.window)
 }
 
-func newSpeed(pairs int, cpu time.Duration, rss int64, window time.Duration) (speed, error) {
+func newSpeed(pairs, all int, cpu time.Duration, rss int64, window time.Duration) (speed, error) {
 	if pairs == 0 {
 		return speed{}, fmt.Errorf("not one pair within %v", window)
 	}
-	return speed{pairs: float64(pairs) / window.Seconds(), cpu: cpu.Seconds() / float64(pairs), rss: rss}, nil
+	return speed{pairs: float64(pairs) / window.Seconds(), all: all, cpu: cpu.Seconds() / float64(pairs), rss: rss}, nil
 }
 
 func keyNames(n int) []string {
@@ -160,6 +203,6 @@ func prepare(ctx context.Context, c *cluster.Cluster, recipe impls.Recipe, keys 
 	var d net.Dialer
 	return recipe.Prepare(ctx, impls.Config{
 		Addresses: c.Addresses(), Account: c.Account(), Dial: d.DialContext, Clock: impls.SystemClock(),
-		Wait: impls.NewUniform(time.Millisecond, time.Millisecond, 1), TTL: ttl, Timeout: 5 * time.Second,
+		Wait: impls.NewUniform(time.Millisecond, time.Millisecond, 1), TTL: ttl, Timeout: timeout,
 	}, keys)
 }

@@ -5,8 +5,9 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -19,7 +20,10 @@ import (
 )
 
 // loop is the driver calls of one acquire and release, and nothing else. The
-// drivers are set as the recipes set them, so that the difference is ours.
+// drivers are set as the recipes set them, requests have the same timeout, and
+// keys and tokens are as long as theirs, so that the difference is ours. That
+// both sides send the same is seen in the servers' counters, whose growth per
+// pair stands in the table.
 type loop interface {
 	pair(ctx context.Context) error
 	close() error
@@ -36,7 +40,7 @@ func openLoop(ctx context.Context, s bareSpec, key string) (loop, error) {
 		return openRedis(ctx, s, key, token)
 	case "memcached/cas":
 		mc := memcache.New(s.Address)
-		mc.Timeout, mc.MaxIdleConns = 5*time.Second, 1
+		mc.Timeout, mc.MaxIdleConns = timeout, 1
 		return &memcachedLoop{mc, key, []byte(token)}, mc.Ping()
 	case "mysql/lease-row":
 		return openMySQL(ctx, s, key, token)
@@ -54,20 +58,24 @@ type redisLoop struct {
 	key, token string
 }
 
-func openRedis(ctx context.Context, s bareSpec, key, token string) (loop, error) {
-	l := &redisLoop{
-		rdb: redis.NewClient(&redis.Options{
-			Addr: s.Address, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 2, Protocol: 2, DisableIdentity: true,
-			ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		}),
-		script: redis.NewScript(`
+// releaseScript is the recipe's.
+const releaseScript = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
 return redis.call('DEL', KEYS[1])
-`),
-		key: key, token: token,
+`
+
+func openRedis(ctx context.Context, s bareSpec, key, token string) (loop, error) {
+	l := &redisLoop{
+		rdb: redis.NewClient(&redis.Options{
+			Addr: s.Address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, PoolSize: 2, Protocol: 2, DisableIdentity: true,
+			DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+			ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}),
+		script: redis.NewScript(releaseScript),
+		key:    key, token: token,
 	}
 	return l, l.script.Load(ctx, l.rdb).Err()
 }
@@ -115,6 +123,7 @@ func openMySQL(ctx context.Context, s bareSpec, key, token string) (loop, error)
 	conf.Net, conf.Addr = "tcp", s.Address
 	conf.User, conf.Passwd, conf.DBName = s.Account.User, s.Account.Password, s.Account.Database
 	conf.InterpolateParams, conf.ClientFoundRows = true, true
+	conf.Timeout, conf.ReadTimeout, conf.WriteTimeout = timeout, timeout, timeout
 	connector, err := mysql.NewConnector(conf)
 	if err != nil {
 		return nil, err
@@ -125,6 +134,9 @@ func openMySQL(ctx context.Context, s bareSpec, key, token string) (loop, error)
 }
 
 func (l *mysqlLoop) pair(ctx context.Context) error {
+	// With a context that can end the driver hands each statement to another
+	// goroutine and back. The recipe avoids that, and so does this loop.
+	ctx = context.WithoutCancel(ctx)
 	res, err := l.conn.ExecContext(ctx, `UPDATE lockbench_lease
 SET owner = ?, fence = LAST_INSERT_ID(fence + 1), expires = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
 WHERE name = ? AND (owner = '' OR expires < UTC_TIMESTAMP(6))`, l.token, ttl.Microseconds(), l.key)
@@ -146,38 +158,44 @@ func (l *mysqlLoop) close() error {
 }
 
 type etcdLoop struct {
-	cli        *clientv3.Client
-	lease      clientv3.LeaseID
-	key, token string
+	cli               *clientv3.Client
+	lease             clientv3.LeaseID
+	prefix, key, void string
 }
 
 func openEtcd(ctx context.Context, s bareSpec, key, token string) (loop, error) {
-	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Address}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second})
+	cli, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{s.Address}, Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: timeout,
+	})
 	if err != nil {
 		return nil, err
 	}
 	grant, err := cli.Grant(ctx, int64(10*time.Minute/time.Second))
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, cli.Close())
 	}
-	return &etcdLoop{cli, grant.ID, fmt.Sprintf("%s/%x", key, grant.ID), token}, nil
+	prefix := "lockbench/lock/" + url.PathEscape(key) + "/"
+	return &etcdLoop{cli, grant.ID, prefix, prefix + token, "lockbench/void/" + token}, nil
 }
 
 func (l *etcdLoop) pair(ctx context.Context) error {
-	prefix := l.key[:strings.LastIndexByte(l.key, '/')+1]
-	res, err := l.cli.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(l.key), "=", 0)).
-		Then(clientv3.OpPut(l.key, l.token, clientv3.WithLease(l.lease)), clientv3.OpGet(prefix, clientv3.WithFirstCreate()...)).
-		Else(clientv3.OpGet(l.key), clientv3.OpGet(prefix, clientv3.WithFirstCreate()...)).
+	// This driver's requests have no timeout but their context's.
+	put, cancel := context.WithTimeout(ctx, timeout)
+	res, err := l.cli.Txn(put).
+		If(clientv3.Compare(clientv3.CreateRevision(l.void), "=", 0)).
+		Then(clientv3.OpPut(l.key, "", clientv3.WithLease(l.lease)),
+			clientv3.OpGet(l.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(2),
+				clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))).
 		Commit()
+	cancel()
 	if err != nil || !res.Succeeded {
 		return fmt.Errorf("put: %w", err)
 	}
-	res, err = l.cli.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(l.key), "=", res.Header.Revision)).
-		Then(clientv3.OpDelete(l.key)).
-		Commit()
-	if err != nil || !res.Succeeded {
+	remove, cancel := context.WithTimeout(ctx, timeout)
+	gone, err := l.cli.Delete(remove, l.key)
+	cancel()
+	if err != nil || gone.Deleted != 1 {
 		return fmt.Errorf("delete: %w", err)
 	}
 	return nil
@@ -186,8 +204,8 @@ func (l *etcdLoop) pair(ctx context.Context) error {
 func (l *etcdLoop) close() error { return l.cli.Close() }
 
 type zkLoop struct {
-	conn       *zk.Conn
-	key, token string
+	conn        *zk.Conn
+	dir, prefix string
 }
 
 type silent struct{}
@@ -195,7 +213,7 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 func openZooKeeper(s bareSpec, key, token string) (loop, error) {
-	conn, events, err := zk.Connect([]string{s.Address}, ttl, zk.WithLogger(silent{}))
+	conn, events, err := zk.Connect([]string{s.Address}, ttl, zk.WithLogInfo(false), zk.WithLogger(silent{}))
 	if err != nil {
 		return nil, err
 	}
@@ -204,15 +222,16 @@ func openZooKeeper(s bareSpec, key, token string) (loop, error) {
 			break
 		}
 	}
-	return &zkLoop{conn, key, token}, nil
+	dir := "/lockbench/lock-" + url.PathEscape(key)
+	return &zkLoop{conn, dir, dir + "/" + token + "-"}, nil
 }
 
 func (l *zkLoop) pair(context.Context) error {
-	node, err := l.conn.Create("/"+l.key+"/"+l.token+"-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	node, err := l.conn.Create(l.prefix, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	if _, _, err := l.conn.Children("/" + l.key); err != nil {
+	if _, _, err := l.conn.Children(l.dir); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
 	return l.conn.Delete(node, -1)

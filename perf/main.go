@@ -4,14 +4,16 @@
 //	    the shipped path (history on, fault dialer in place), against a bare
 //	    loop of the same driver calls; and the bare loop against itself, as
 //	    the control that tells how far two equal things lie apart here
-//	(b) the memory of a thousand redis clients in one worker, against bare
+//	(b) redis-benchmark with the commands of redis/token, for orientation
+//	(c) the memory of a thousand redis clients in one worker, against bare
 //	    drivers
 //
 // The cost of recording and the speed of the checker are benchmarks of their
 // packages; "make perf" runs those as well.
 //
 // Many short windows are measured in turn, in random order, and only ratios
-// within one round are compared: a bare time would measure the machine.
+// within one round are compared: a bare time would measure the machine. Nothing
+// here fails for being slow; who reads the table decides.
 package main
 
 import (
@@ -58,14 +60,17 @@ type settings struct {
 	rounds int
 	// processes that host the clients, the same for both sides.
 	processes int
+	recipes   []string
+	clients   []int
 }
 
 func measureAll(ctx context.Context) (err error) {
-	recipes := flag.String("recipes", "redis/token,memcached/cas,mysql/lease-row,etcd/mutex,zookeeper/sequence", "recipes to measure")
+	recipes := flag.String("recipes", "redis/token,memcached/cas,mysql/lease-row,etcd/mutex,zookeeper/sequence", "recipes to measure; empty: none")
 	clients := flag.String("clients", "1,8,64", "numbers of clients")
-	rounds := flag.Int("rounds", 9, "rounds of each measurement")
-	window := flag.Duration("window", time.Second, "measured time of each part of a round")
+	rounds := flag.Int("rounds", 11, "rounds of each measurement")
+	window := flag.Duration("window", 500*time.Millisecond, "measured time of each part of a round")
 	memory := flag.Int("memory", 1000, "redis clients for the memory measurement; 0: none")
+	withReference := flag.Bool("reference", true, "measure redis-benchmark as well")
 	flag.Parse()
 
 	run, err := supervise.Begin("")
@@ -83,21 +88,20 @@ func measureAll(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	s := settings{run: run, self: self, warmup: 300 * time.Millisecond, window: *window, rounds: *rounds, processes: 2}
+	s := settings{run: run, self: self, warmup: 200 * time.Millisecond, window: *window, rounds: *rounds, processes: 2}
+	if err := s.parse(*recipes, *clients); err != nil {
+		return err
+	}
 
-	fmt.Printf("uncontended pairs of acquire and release; %d rounds of %v each, in random order within a round\n", s.rounds, s.window)
-	fmt.Println("ratio = lockbench / mean of two bare loops; control = bare loop / bare loop; median [min..max]")
-	fmt.Printf("%-20s %8s %12s %12s  %-22s %-22s %s\n", "recipe", "clients", "bare/s", "lockbench/s", "ratio", "control", "extra CPU per pair")
-	for _, id := range strings.Split(*recipes, ",") {
+	if len(s.recipes) > 0 {
+		s.header()
+	}
+	for _, id := range s.recipes {
 		backend, _, _ := strings.Cut(id, "/")
 		if err := onCluster(ctx, run, backend, func(c *cluster.Cluster) error {
-			for _, n := range strings.Split(*clients, ",") {
-				count, err := strconv.Atoi(n)
-				if err != nil {
-					return fmt.Errorf("--clients %s: %w", *clients, err)
-				}
-				if err := compare(ctx, s, c, id, count); err != nil {
-					return fmt.Errorf("%s with %d clients: %w", id, count, err)
+			for _, n := range s.clients {
+				if err := compare(ctx, s, c, id, n); err != nil {
+					return fmt.Errorf("%s with %d clients: %w", id, n, err)
 				}
 			}
 			return nil
@@ -105,10 +109,39 @@ func measureAll(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if *memory == 0 {
+	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error {
+		if *withReference {
+			if err := reference(ctx, c, s.clients); err != nil {
+				return err
+			}
+		}
+		if *memory > 0 {
+			return compareMemory(ctx, s, c, *memory)
+		}
 		return nil
+	})
+}
+
+func (s settings) header() {
+	fmt.Printf("uncontended pairs of acquire and release; %d rounds of %v each, in random order within a round\n", s.rounds, s.window)
+	fmt.Println("ratio = lockbench / mean of two bare loops; control = bare loop / bare loop; median [min..max];")
+	fmt.Println("extra CPU = what lockbench's clients spend on a pair beyond the bare loops'; requests = per pair, by the servers' counters, bare / lockbench")
+	fmt.Printf("%-20s %7s %9s %9s  %-22s %-22s %12s   %s\n", "recipe", "clients", "bare/s", "ours/s", "ratio", "control", "extra CPU", "requests")
+}
+
+// parse fills in what has the form of a list.
+func (s *settings) parse(recipes, clients string) error {
+	if recipes != "" {
+		s.recipes = strings.Split(recipes, ",")
 	}
-	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error { return compareMemory(ctx, s, c, *memory) })
+	for _, n := range strings.Split(clients, ",") {
+		count, err := strconv.Atoi(n)
+		if err != nil || count < 1 {
+			return fmt.Errorf("-clients %s: %q is no number of clients", clients, n)
+		}
+		s.clients = append(s.clients, count)
+	}
+	return nil
 }
 
 // onCluster gives work a single server with production defaults.

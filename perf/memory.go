@@ -21,7 +21,7 @@ func compareMemory(ctx context.Context, s settings, c *cluster.Cluster, n int) e
 		return err
 	}
 	const mib = 1 << 20
-	fmt.Printf("memory of %d redis clients in one process: lockbench %d MiB, bare drivers %d MiB, difference %+d MiB\n",
+	fmt.Printf("\nmemory of %d redis clients in one process: lockbench %d MiB, bare drivers %d MiB, difference %+d MiB\n",
 		n, ours.rss/mib, theirs.rss/mib, (ours.rss-theirs.rss)/mib)
 	return nil
 }
