@@ -78,8 +78,8 @@ func TestUnlistedErrorsAreUnknown(t *testing.T) {
 
 func TestCASCheckTTL(t *testing.T) {
 	for ttl, ok := range map[time.Duration]bool{
-		time.Second: true, 10 * time.Second: true, maxExptime - time.Second: true,
-		0: false, -time.Second: false, 999 * time.Millisecond: false, 1500 * time.Millisecond: false, maxExptime: false,
+		time.Second: true, 10 * time.Second: true, maxExptime - spare: true,
+		0: false, -time.Second: false, 999 * time.Millisecond: false, 1500 * time.Millisecond: false, maxExptime - spare + time.Second: false, maxExptime: false,
 	} {
 		if err := (cas{}).CheckTTL(ttl, impls.DefaultLimits()); (err == nil) != ok {
 			t.Errorf("CheckTTL(%s) = %v", ttl, err)
