@@ -1,6 +1,9 @@
 package impls
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -43,4 +46,20 @@ func (u *uniform) String() string {
 		return u.min.String()
 	}
 	return u.min.String() + ".." + u.max.String()
+}
+
+// Poll is an Acquire that asks again and again: it calls try until that answers
+// anything but ErrBusy, and waits in between as cfg's policy says, on cfg's
+// clock. If ctx ends while it waits nothing is open, for the last answer was
+// definite: that is ErrFailed.
+func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
+	for {
+		h, err := try(ctx, key, a)
+		if err == nil || !errors.Is(err, ErrBusy) || errors.Is(err, ErrUnknown) {
+			return h, err
+		}
+		if err := cfg.Clock.Sleep(ctx, cfg.Wait.Next()); err != nil {
+			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
+		}
+	}
 }

@@ -236,12 +236,12 @@ func (c *client) Close() error {
 }
 
 type hold struct {
-	client   *client
-	session  *session
-	key      string
-	attempt  impls.Attempt
-	fence    uint64
-	released bool
+	client  *client
+	session *session
+	key     string
+	attempt impls.Attempt
+	fence   uint64
+	over    bool // a release has said so, definitely
 }
 
 func (h *hold) Key() string            { return h.key }
@@ -262,21 +262,18 @@ func (h *hold) Extend(context.Context) error {
 // Release deletes the key. It is named by the attempt, so that no other can be
 // hit.
 func (h *hold) Release(ctx context.Context) error {
-	if h.released {
+	if h.over {
 		return impls.ErrLost
 	}
 	r, cancel := request(ctx, h.client.cfg.Timeout)
 	defer cancel()
 	resp, err := h.client.api.Delete(r, own(h.key, h.attempt))
-	err = outcome(err, r.sent)
-	// If nothing was sent the hold may be released yet.
-	h.released = !errors.Is(err, impls.ErrFailed)
-	switch {
-	case err != nil:
-		return fmt.Errorf("release %s: %w", h.key, err)
-	case resp.Deleted == 0:
-		return impls.ErrLost
-	default:
-		return nil
+	if err = outcome(err, r.sent); err == nil && resp.Deleted == 0 {
+		err = impls.ErrLost
 	}
+	h.over = impls.Definite(err)
+	if h.over {
+		return err
+	}
+	return fmt.Errorf("release %s: %w", h.key, err)
 }

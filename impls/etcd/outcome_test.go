@@ -1,35 +1,24 @@
 package etcd
 
 import (
-	"context"
 	"errors"
-	"io"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
 func TestOutcomes(t *testing.T) {
-	check := func(err error, sent bool, want history.Outcome) {
-		t.Helper()
-		got := outcome(err, sent)
-		if o := impls.Outcome(history.KindAcquire, got); o != want {
-			t.Errorf("%v (sent: %t) is %v, want %v", err, sent, o, want)
-		}
-		if !errors.Is(got, err) {
-			t.Errorf("%v hides %v", got, err)
-		}
-	}
-	for _, err := range refusals() {
-		check(err, true, history.Failed)
-	}
-	// Each of these may be followed by the request's effect.
-	doubts := []error{
+	recipetest.Rules(t, rules(), recipetest.Themselves(
+		rpctypes.ErrLeaseNotFound, rpctypes.ErrNoSpace, rpctypes.ErrTooManyRequests, rpctypes.ErrRequestTooLarge,
+		rpctypes.ErrTooManyOps, rpctypes.ErrDuplicateKey, rpctypes.ErrEmptyKey, rpctypes.ErrPermissionDenied,
+		rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision, rpctypes.ErrNotCapable,
+		rpctypes.ErrCorrupt,
+		// Doubts: each may be followed by the request's effect.
 		rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost,
 		rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrNoLeader, rpctypes.ErrUnhealthy,
 		status.Error(codes.Unavailable, "transport is closing"),
@@ -37,14 +26,11 @@ func TestOutcomes(t *testing.T) {
 		status.Error(codes.DeadlineExceeded, "too late"),
 		status.Error(codes.Internal, "what?"),
 		status.Error(codes.Unknown, "what?"),
-		context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF,
-		errors.New("never heard of"),
-	}
-	for _, err := range doubts {
-		check(err, true, history.Unknown)
-		check(err, false, history.Failed)
-	}
-	if outcome(nil, true) != nil || outcome(nil, false) != nil {
-		t.Error("success has an error")
+	))
+	// Nothing was sent: then every error is definite, refusals included.
+	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrNoSpace, status.Error(codes.Unavailable, "nobody is there")} {
+		if got := outcome(err, false); !errors.Is(got, impls.ErrFailed) || !errors.Is(got, err) {
+			t.Errorf("%v before sending: %v", err, got)
+		}
 	}
 }

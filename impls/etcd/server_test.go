@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
 func open(t *testing.T, addresses ...string) *client {
@@ -28,11 +28,6 @@ func open(t *testing.T, addresses ...string) *client {
 		}
 	})
 	return c.(*client)
-}
-
-func newAttempt() (a impls.Attempt) {
-	_, _ = rand.Read(a[:])
-	return a
 }
 
 func TestOnServer(t *testing.T) {
@@ -58,14 +53,14 @@ func TestOnServer(t *testing.T) {
 func lateAcquire(t *testing.T, addresses []string) {
 	c := open(t, addresses...)
 	for _, acquire := range []func(context.Context, string, impls.Attempt) (impls.Hold, error){c.Acquire, c.TryAcquire} {
-		a := newAttempt()
+		a := recipetest.NewAttempt()
 		if err := c.Cleanup(t.Context(), "late", a); !errors.Is(err, impls.ErrLost) {
 			t.Fatalf("clean up of what has not arrived: %v", err)
 		}
 		if _, err := acquire(t.Context(), "late", a); !errors.Is(err, impls.ErrFailed) {
 			t.Errorf("late acquire: %v, want no effect", err)
 		}
-		if h, err := c.TryAcquire(t.Context(), "late", newAttempt()); err != nil {
+		if h, err := c.TryAcquire(t.Context(), "late", recipetest.NewAttempt()); err != nil {
 			t.Errorf("the lock is not free: %v", err)
 		} else if err := h.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -77,7 +72,7 @@ func lateAcquire(t *testing.T, addresses []string) {
 // nothing can come.
 func cleanupWithoutLease(t *testing.T, addresses []string) {
 	c := open(t, addresses...)
-	a := newAttempt()
+	a := recipetest.NewAttempt()
 	if _, err := c.Acquire(t.Context(), "revoked", a); err != nil {
 		t.Fatal(err)
 	}
@@ -89,34 +84,27 @@ func cleanupWithoutLease(t *testing.T, addresses []string) {
 	}
 }
 
-// lostPlace: a waiter whose lease ended must not take its predecessor's
-// departure for a grant.
 func lostPlace(t *testing.T, addresses []string) {
-	holder, waiter := open(t, addresses...), open(t, addresses...)
-	h, err := holder.Acquire(t.Context(), "place", newAttempt())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan error, 1)
-	go func() {
-		_, err := waiter.Acquire(t.Context(), "place", newAttempt())
-		got <- err
-	}()
-	awaitQueue(t, holder, "place", 2)
-	if _, err := holder.api.Revoke(t.Context(), waiter.session.lease); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err == nil {
-		t.Error("granted without a place in the queue")
+	queue(addresses).LostPlace(t, "place", func(waiter impls.Client, _ impls.Attempt) {
+		c := waiter.(*client)
+		if _, err := c.api.Revoke(t.Context(), c.session.lease); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func gapInQueue(t *testing.T, addresses []string) { queue(addresses).Gap(t, "gap") }
+
+func queue(addresses []string) recipetest.Queue {
+	return recipetest.Queue{
+		Open:  func(t *testing.T) impls.Client { return open(t, addresses...) },
+		Await: func(t *testing.T, key string, n int) { awaitQueue(t, open(t, addresses...), key, int64(n)) },
 	}
 }
 
 func newSession(t *testing.T, addresses []string) {
 	c := open(t, addresses...)
-	old, err := c.Acquire(t.Context(), "session", newAttempt())
+	old, err := c.Acquire(t.Context(), "session", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +112,7 @@ func newSession(t *testing.T, addresses []string) {
 		t.Fatal(err)
 	}
 	<-old.Lost() // at the next renewal
-	h, err := c.Acquire(t.Context(), "session", newAttempt())
+	h, err := c.Acquire(t.Context(), "session", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatalf("acquire with a new session: %v", err)
 	}
@@ -141,57 +129,10 @@ func newSession(t *testing.T, addresses []string) {
 	}
 }
 
-// gapInQueue: that the one before leaves the queue does not make a waiter the
-// first.
-func gapInQueue(t *testing.T, addresses []string) {
-	first, second, third := open(t, addresses...), open(t, addresses...), open(t, addresses...)
-	h, err := first.Acquire(t.Context(), "gap", newAttempt())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
-	leaving := newAttempt()
-	go func() {
-		_, err := second.Acquire(ctx, "gap", leaving)
-		left <- err
-	}()
-	awaitQueue(t, first, "gap", 2)
-	released := make(chan struct{})
-	got := make(chan error, 1)
-	go func() {
-		next, err := third.Acquire(t.Context(), "gap", newAttempt())
-		select {
-		case <-released:
-		default:
-			err = errors.Join(err, errors.New("granted before the holder released"))
-		}
-		if err == nil {
-			err = next.Release(t.Context())
-		}
-		got <- err
-	}()
-	awaitQueue(t, first, "gap", 3)
-	leave()
-	if err := <-left; !errors.Is(err, impls.ErrUnknown) {
-		t.Fatalf("the one who left: %v, want a clean-up owed", err)
-	}
-	if err := second.Cleanup(t.Context(), "gap", leaving); err != nil {
-		t.Fatalf("clean up: %v", err)
-	}
-	close(released)
-	if err := h.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-}
-
 func separateKeys(t *testing.T, addresses []string) {
 	c := open(t, addresses...)
 	for _, key := range []string{"a", "a/b", "a%2Fb", "../a", "a b"} {
-		if _, err := c.TryAcquire(t.Context(), key, newAttempt()); err != nil {
+		if _, err := c.TryAcquire(t.Context(), key, recipetest.NewAttempt()); err != nil {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}
@@ -221,7 +162,7 @@ func deadServer(t *testing.T, addresses []string) {
 	}
 	defer api.Close()
 	lone := &client{cfg: cfg, api: api, session: c.session}
-	if _, err := lone.Acquire(t.Context(), "k", newAttempt()); !errors.Is(err, impls.ErrFailed) || errors.Is(err, impls.ErrUnknown) {
+	if _, err := lone.Acquire(t.Context(), "k", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || errors.Is(err, impls.ErrUnknown) {
 		t.Errorf("acquire from nobody: %v, want no effect", err)
 	}
 }

@@ -93,15 +93,7 @@ type casClient struct {
 func (c *casClient) Close() error { return c.close() }
 
 func (c *casClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.TryAcquire(ctx, key, a)
-		if !errors.Is(err, impls.ErrBusy) {
-			return h, err
-		}
-		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
-			return nil, ended("wait for", key, err)
-		}
-	}
+	return impls.Poll(ctx, c.cfg, key, a, c.TryAcquire)
 }
 
 func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -113,7 +105,13 @@ func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	err := c.mc.Add(&memcache.Item{Key: key, Value: tok, Expiration: c.exptime})
 	switch {
 	case err == nil:
-		return &casHold{c: c, key: key, token: tok, attempt: a, end: sent.Add(c.cfg.TTL)}, nil
+		// No fence: cas numbers begin again when the server does.
+		return impls.NewLease(key, a, 0, sent, impls.Leaser{
+			Clock:  c.cfg.Clock,
+			TTL:    c.cfg.TTL,
+			Extend: func(ctx context.Context) error { return c.swap(ctx, "extend", key, tok, tok, c.exptime) },
+			Free:   func(ctx context.Context) error { return c.swap(ctx, "release", key, tok, nil, atOnce) },
+		}), nil
 	case err == memcache.ErrNotStored:
 		return nil, impls.ErrBusy // the table's answer, without its words: this is no rare path
 	default:
@@ -157,46 +155,4 @@ func (c *casClient) swap(ctx context.Context, doing, key string, token, value []
 		}
 	}
 	return fmt.Errorf("%d times over: %w: %w", conflicts, impls.ErrFailed, err)
-}
-
-type casHold struct {
-	c       *casClient
-	key     string
-	token   []byte
-	attempt impls.Attempt
-	end     time.Time
-	spent   bool // a release or renewal has said definitely that it is over
-}
-
-func (h *casHold) Key() string            { return h.key }
-func (h *casHold) Attempt() impls.Attempt { return h.attempt }
-
-// Fence is 0: cas numbers begin again when the server does.
-func (h *casHold) Fence() uint64 { return 0 }
-
-func (h *casHold) LeaseEnd() time.Time { return h.end }
-
-// Lost is nil: the server tells nobody that an item expired.
-func (h *casHold) Lost() <-chan struct{} { return nil }
-
-func (h *casHold) Extend(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	sent := h.c.cfg.Clock.Now()
-	err := h.c.swap(ctx, "extend", h.key, h.token, h.token, h.c.exptime)
-	if err == nil {
-		h.end = sent.Add(h.c.cfg.TTL)
-	}
-	h.spent = errors.Is(err, impls.ErrLost)
-	return err
-}
-
-func (h *casHold) Release(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	err := h.c.swap(ctx, "release", h.key, h.token, nil, atOnce)
-	h.spent = err == nil || errors.Is(err, impls.ErrLost)
-	return err
 }

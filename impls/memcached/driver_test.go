@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,68 +10,29 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-// TestOutcomeTable walks the whole table: every rule has a sample here, and the
-// sample comes to the rule's outcome with its cause kept.
-func TestOutcomeTable(t *testing.T) {
-	samples := map[string]error{
-		"NOT_STORED":    memcache.ErrNotStored,
-		"nothing found": memcache.ErrCacheMiss,
-		"NOT_FOUND":     memcache.ErrCacheMiss,
-		"EXISTS":        memcache.ErrCASConflict,
-		"malformed key": memcache.ErrMalformedKey,
-		"no servers":    memcache.ErrNoServers,
-		"dial":          &dialError{os.ErrDeadlineExceeded},
-		"dial timeout":  &memcache.ConnectTimeoutError{Addr: &net.TCPAddr{}},
-		"only read":     io.EOF,
-	}
-	for _, r := range rules() {
-		cause, ok := samples[r.name]
-		if !ok {
-			t.Errorf("no sample of %q: add one", r.name)
-			continue
-		}
-		verbs := []string{r.verb}
-		if r.verb == "" {
-			verbs = []string{"add", "gets", "cas"}
-		}
-		for _, verb := range verbs {
-			for _, err := range []error{cause, fmt.Errorf("wrapped: %w", cause)} {
-				if got := outcome(verb, "acquire", "k", err); !errors.Is(got, r.outcome) || !errors.Is(got, cause) {
-					t.Errorf("%s: %v comes to %v", verb, err, got)
-				}
-			}
-		}
-	}
-}
-
-func TestUnlistedErrorsAreUnknown(t *testing.T) {
-	for _, verb := range []string{"add", "cas"} {
-		for _, cause := range []error{
-			io.EOF,
-			net.ErrClosed,
-			os.ErrDeadlineExceeded,
-			&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, // not from our dialer: who knows
+func TestOutcomes(t *testing.T) {
+	for verb, answers := range map[string]map[string]error{
+		"add": {"NOT_STORED": memcache.ErrNotStored, "answer to another verb": memcache.ErrCacheMiss},
+		"cas": {"NOT_FOUND": memcache.ErrCacheMiss, "EXISTS": memcache.ErrCASConflict, "answer to another verb": memcache.ErrNotStored},
+	} {
+		samples := recipetest.Themselves(memcache.ErrMalformedKey, memcache.ErrNoServers,
+			// Doubts.
 			memcache.ErrServerError,
-			errors.New(`memcache: unexpected response line from "add": "SERVER_ERROR out of memory storing object\r\n"`),
-		} {
-			got := outcome(verb, "acquire", "k", cause)
-			if !errors.Is(got, impls.ErrUnknown) || !errors.Is(got, cause) {
-				t.Errorf("%s: %v comes to %v", verb, cause, got)
-			}
-			if o := impls.Outcome(history.KindAcquire, got); o != history.Unknown {
-				t.Errorf("%s: %v is recorded as %s", verb, cause, o)
-			}
+			errors.New("memcache: unexpected response line from \"add\": \"SERVER_ERROR out of memory storing object\""))
+		samples["connect"] = &impls.ConnectError{Err: os.ErrDeadlineExceeded}
+		samples["connect in time"] = &memcache.ConnectTimeoutError{Addr: &net.TCPAddr{}}
+		for name, err := range answers {
+			samples[name] = err
 		}
+		t.Run(verb, func(t *testing.T) { recipetest.Rules(t, rules(verb), samples) })
 	}
-	// An answer to one verb is none to another.
-	for verb, cause := range map[string]error{"add": memcache.ErrCacheMiss, "cas": memcache.ErrNotStored} {
-		if got := outcome(verb, "acquire", "k", cause); !errors.Is(got, impls.ErrUnknown) {
-			t.Errorf("%s: %v comes to %v", verb, cause, got)
-		}
+	// What only reads changes nothing, whatever became of it.
+	for err, want := range map[error]error{memcache.ErrCacheMiss: impls.ErrLost, io.EOF: impls.ErrFailed, os.ErrDeadlineExceeded: impls.ErrFailed} {
+		recipetest.WantOutcome(t, "gets", rules("gets").Outcome(err), want)
 	}
 }
 

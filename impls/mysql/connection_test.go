@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/mysql"
@@ -188,7 +189,7 @@ func TestGhost(t *testing.T) {
 	key := recipetest.NewKey()
 	recipetest.Prepare(t, r, cfg, key)
 	b := recipetest.Open(t, r, cfg)
-	var f recipetest.Faults
+	var f faultnet.Dialer
 	cfg.Dial = f.Dial
 	a := recipetest.Open(t, r, cfg)
 
@@ -216,7 +217,7 @@ func TestGhost(t *testing.T) {
 		}
 		return n > 0
 	})
-	f.Break()
+	f.Reset()
 	recipetest.WantOutcome(t, "acquire cut off", <-got, impls.ErrUnknown)
 
 	cleaned := make(chan error)

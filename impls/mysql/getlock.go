@@ -89,7 +89,7 @@ func (c *nameClient) Acquire(ctx context.Context, key string, a impls.Attempt) (
 			return h, err
 		}
 		if err != nil {
-			return nil, ended("wait for", key, err)
+			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt
 // waiter is left that may yet be granted the lock.
 func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, ended("acquire", key, err)
+		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *nameClient) interrupted(ctx context.Context, s *session, key, name stri
 	}
 	delete(s.locks, name)
 	if cerr := ctx.Err(); cerr != nil {
-		return ended("wait for", key, cerr)
+		return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, cerr)
 	}
 	if err == nil {
 		err = errors.New("GET_LOCK answered NULL")
@@ -179,7 +179,7 @@ func (c *nameClient) Cleanup(ctx context.Context, key string, a impls.Attempt) e
 
 func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name string, g *grant) error {
 	if err := ctx.Err(); err != nil {
-		return ended("clean up", key, err)
+		return fmt.Errorf("clean up %s: %w", key, impls.NotSent(err))
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name s
 // free releases name on s, the present connection.
 func (c *nameClient) free(ctx context.Context, doing string, s *session, key, name string) error {
 	if err := ctx.Err(); err != nil {
-		return ended(doing, key, err)
+		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
 	}
 	freed, err := c.number(context.WithoutCancel(ctx), s, freeName, name)
 	if err != nil {
@@ -267,6 +267,6 @@ func (h *nameHold) Release(ctx context.Context) error {
 		// The connection was given up with the lock on it, and is gone now.
 		err = impls.ErrLost
 	}
-	h.spent = err == nil || errors.Is(err, impls.ErrLost)
+	h.spent = impls.Definite(err)
 	return err
 }

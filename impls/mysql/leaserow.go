@@ -126,20 +126,18 @@ func (leaseRow) Open(ctx context.Context, cfg impls.Config) (impls.Client, error
 type rowClient struct{ *client }
 
 func (c *rowClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
+	return impls.Poll(ctx, c.cfg, key, a, func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 		h, err := c.TryAcquire(ctx, key, a)
-		if !errors.Is(err, impls.ErrBusy) && !errors.Is(err, errRefused) {
-			return h, err
+		if errors.Is(err, errRefused) {
+			err = impls.ErrBusy // as good as: ask again
 		}
-		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
-			return nil, ended("wait for", key, err)
-		}
-	}
+		return h, err
+	})
 }
 
 func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, ended("acquire", key, err)
+		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -157,7 +155,14 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 		return nil, impls.ErrBusy
 	}
 	fence, _ := res.LastInsertId()
-	return &rowHold{c: c, key: key, owner: owner, attempt: a, fence: uint64(fence), end: sent.Add(c.cfg.TTL)}, nil
+	return impls.NewLease(key, a, uint64(fence), sent, impls.Leaser{
+		Clock: c.cfg.Clock,
+		TTL:   c.cfg.TTL,
+		Extend: func(ctx context.Context) error {
+			return c.update(ctx, "extend", key, extendRow, c.cfg.TTL.Microseconds(), key, owner, fence)
+		},
+		Free: func(ctx context.Context) error { return c.update(ctx, "release", key, freeRow, key, owner, fence) },
+	}), nil
 }
 
 // Cleanup first makes sure that nothing of an earlier connection can still
@@ -173,7 +178,7 @@ func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 // else none.
 func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
 	if err := ctx.Err(); err != nil {
-		return ended(doing, key, err)
+		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -187,45 +192,4 @@ func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ..
 		return impls.ErrLost
 	}
 	return nil
-}
-
-type rowHold struct {
-	c       *rowClient
-	key     string
-	owner   string
-	attempt impls.Attempt
-	fence   uint64
-	end     time.Time
-	spent   bool // a release or renewal has said definitely that it is over
-}
-
-func (h *rowHold) Key() string            { return h.key }
-func (h *rowHold) Attempt() impls.Attempt { return h.attempt }
-func (h *rowHold) Fence() uint64          { return h.fence }
-func (h *rowHold) LeaseEnd() time.Time    { return h.end }
-
-// Lost is nil: the server tells nobody that a row was taken over.
-func (h *rowHold) Lost() <-chan struct{} { return nil }
-
-func (h *rowHold) Extend(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	ttl := h.c.cfg.TTL
-	sent := h.c.cfg.Clock.Now()
-	err := h.c.update(ctx, "extend", h.key, extendRow, ttl.Microseconds(), h.key, h.owner, h.fence)
-	if err == nil {
-		h.end = sent.Add(ttl)
-	}
-	h.spent = errors.Is(err, impls.ErrLost)
-	return err
-}
-
-func (h *rowHold) Release(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	err := h.c.update(ctx, "release", h.key, freeRow, h.key, h.owner, h.fence)
-	h.spent = err == nil || errors.Is(err, impls.ErrLost)
-	return err
 }

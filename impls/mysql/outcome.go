@@ -16,44 +16,21 @@ import (
 // again. It is an ErrFailed, too.
 var errRefused = errors.New("refused for now")
 
-// openError marks an error of connecting: no statement of a lock was sent.
-type openError struct{ err error }
-
-func (e *openError) Error() string { return "connect: " + e.err.Error() }
-func (e *openError) Unwrap() error { return e.err }
-
-// rule gives the outcome of the errors that match.
-type rule struct {
-	name    string
-	match   func(error) bool
-	outcome error
-}
-
 // rules is the table from driver errors to outcomes. What it does not list is
 // unknown: a connection that broke, a context that ended in the middle, a
 // statement that was killed, a server that shuts down.
-func rules() []rule {
-	is := func(target error) func(error) bool {
-		return func(err error) bool { return errors.Is(err, target) }
-	}
-	rs := []rule{
-		// Nothing was sent. The driver returns ErrBadConn only then, since
-		// database/sql may send again after it; what it may have sent comes
-		// back as ErrInvalidConn.
-		{"connect", func(err error) bool { var o *openError; return errors.As(err, &o) }, impls.ErrFailed},
-		{"connection was dead", is(driver.ErrBadConn), impls.ErrFailed},
-		{"connection was given up", is(sql.ErrConnDone), impls.ErrFailed},
-		{"packet too large", is(mysql.ErrPktTooLarge), impls.ErrFailed},
-	}
+func rules() impls.Rules {
+	// By these nothing was sent. The driver returns ErrBadConn only then, since
+	// database/sql may send again after it; what it may have sent comes back as
+	// ErrInvalidConn.
+	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge), impls.NotConnected())
 	for _, r := range refusals() {
 		out := impls.ErrFailed
 		if r.moment {
 			out = fmt.Errorf("%w: %w", impls.ErrFailed, errRefused)
 		}
-		rs = append(rs, rule{r.name, func(err error) bool {
-			var me *mysql.MySQLError
-			return errors.As(err, &me) && me.Number == r.number
-		}, out})
+		said := func(err error) bool { return isNumber(err, r.number) }
+		rs = append(rs, impls.Rule{Name: r.name, Match: said, Outcome: out})
 	}
 	return rs
 }
@@ -93,15 +70,5 @@ func refusals() []refusal {
 // outcome gives err the name of what became of the call that was doing it to
 // key, keeping err.
 func outcome(doing, key string, err error) error {
-	for _, r := range rules() {
-		if r.match(err) {
-			return fmt.Errorf("%s %s: %w: %w", doing, key, r.outcome, err)
-		}
-	}
-	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrUnknown, err)
-}
-
-// ended tells that ctx was over before anything was sent.
-func ended(doing, key string, err error) error {
-	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrFailed, err)
+	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))
 }

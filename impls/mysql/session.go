@@ -99,21 +99,21 @@ func (c *client) Close() error {
 }
 
 // session returns the client's connection, and connects if it has none. Its
-// errors are openErrors.
+// errors are ConnectErrors.
 func (c *client) session(ctx context.Context) (*session, error) {
 	if c.s != nil {
 		return c.s, nil
 	}
 	conn, err := c.db.Conn(ctx)
 	if err != nil {
-		return nil, &openError{err}
+		return nil, &impls.ConnectError{Err: err}
 	}
 	s := &session{conn: conn, broken: make(chan struct{}), locks: make(map[string]*grant)}
 	err = conn.QueryRowContext(ctx,
 		"SELECT id, host FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&s.id, &s.host)
 	if err != nil {
 		giveUp(conn)
-		return nil, &openError{err}
+		return nil, &impls.ConnectError{Err: err}
 	}
 	c.s = s
 	return s, nil

@@ -1,10 +1,7 @@
 package redis
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -31,14 +28,8 @@ func open(cfg impls.Config) (*redis.Client, error) {
 		return nil, fmt.Errorf("open redis client: want the address of one server, got %d", len(cfg.Addresses))
 	}
 	return redis.NewClient(&redis.Options{
-		Addr: cfg.Addresses[0],
-		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := cfg.Dial(ctx, network, address)
-			if err != nil {
-				return nil, &dialError{err}
-			}
-			return conn, nil
-		},
+		Addr:   cfg.Addresses[0],
+		Dialer: impls.MarkDial(cfg.Dial),
 
 		// One send for one call: a command sent twice by the driver could be
 		// carried out twice, and the first reply would be lost on the way.
@@ -67,35 +58,15 @@ func open(cfg impls.Config) (*redis.Client, error) {
 	}), nil
 }
 
-// dialError marks an error of the dialer: nothing was sent.
-type dialError struct{ err error }
-
-func (e *dialError) Error() string { return "connect: " + e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
-
-// rule gives the outcome of the driver's errors that match.
-type rule struct {
-	name    string
-	match   func(error) bool
-	outcome error
-}
-
 // rules is the table from driver errors to outcomes. What it does not list is
 // unknown: a timeout, a broken connection, a generic "ERR", a reply that does
 // not parse.
-func rules() []rule {
-	is := func(target error) func(error) bool {
-		return func(err error) bool { return errors.Is(err, target) }
-	}
-	rs := []rule{
-		// Nothing was sent.
-		{"dial", func(err error) bool { var d *dialError; return errors.As(err, &d) }, impls.ErrFailed},
-		{"pool timeout", is(redis.ErrPoolTimeout), impls.ErrFailed},
-		{"pool exhausted", is(redis.ErrPoolExhausted), impls.ErrFailed},
-		{"client closed", is(redis.ErrClosed), impls.ErrFailed},
-	}
+func rules() impls.Rules {
+	// By these nothing was sent.
+	rs := append(impls.NoEffect(redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed), impls.NotConnected())
 	for _, prefix := range refusals() {
-		rs = append(rs, rule{prefix, func(err error) bool { return redis.HasErrorPrefix(err, prefix) }, impls.ErrFailed})
+		said := func(err error) bool { return redis.HasErrorPrefix(err, prefix) }
+		rs = append(rs, impls.Rule{Name: prefix, Match: said, Outcome: impls.ErrFailed})
 	}
 	return rs
 }
@@ -129,26 +100,4 @@ func refusals() []string {
 		"wrong number of arguments", // refused with its arguments
 		"unknown command",           // so old a server, or a renamed command
 	}
-}
-
-// outcome gives err the name of what became of the call that was doing it to
-// key, keeping err.
-func outcome(doing, key string, err error) error {
-	for _, r := range rules() {
-		if r.match(err) {
-			return fmt.Errorf("%s %s: %w: %w", doing, key, r.outcome, err)
-		}
-	}
-	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrUnknown, err)
-}
-
-// ended tells that ctx was over before anything was sent.
-func ended(doing, key string, err error) error {
-	return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrFailed, err)
-}
-
-// isDial reports whether err is the dialer's.
-func isDial(err error) bool {
-	var d *dialError
-	return errors.As(err, &d)
 }

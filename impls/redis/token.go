@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -111,20 +110,12 @@ func (c *tokenClient) load(ctx context.Context) error {
 func (c *tokenClient) Close() error { return c.rdb.Close() }
 
 func (c *tokenClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.TryAcquire(ctx, key, a)
-		if !errors.Is(err, impls.ErrBusy) {
-			return h, err
-		}
-		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
-			return nil, ended("wait for", key, err)
-		}
-	}
+	return impls.Poll(ctx, c.cfg, key, a, c.TryAcquire)
 }
 
 func (c *tokenClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, ended("acquire", key, err)
+		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
 	}
 	tok := a.String()
 	// The lease runs on the server from some moment after this one, so that
@@ -137,7 +128,14 @@ func (c *tokenClient) TryAcquire(ctx context.Context, key string, a impls.Attemp
 	if !won {
 		return nil, impls.ErrBusy
 	}
-	return &tokenHold{c: c, key: key, token: tok, attempt: a, end: sent.Add(c.cfg.TTL)}, nil
+	return impls.NewLease(key, a, 0, sent, impls.Leaser{
+		Clock: c.cfg.Clock,
+		TTL:   c.cfg.TTL,
+		Extend: func(ctx context.Context) error {
+			return c.compare(ctx, "extend", c.extend, key, tok, c.cfg.TTL.Milliseconds())
+		},
+		Free: func(ctx context.Context) error { return c.compare(ctx, "release", c.release, key, tok) },
+	}), nil
 }
 
 // Cleanup is a release by the attempt's token. A SET that is still on its way
@@ -151,7 +149,7 @@ func (c *tokenClient) Cleanup(ctx context.Context, key string, a impls.Attempt) 
 // has done its work, else 0.
 func (c *tokenClient) compare(ctx context.Context, doing string, s *redis.Script, key, tok string, args ...any) error {
 	if err := ctx.Err(); err != nil {
-		return ended(doing, key, err)
+		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
 	}
 	n, err := s.Run(ctx, c.rdb, []string{key}, append([]any{tok}, args...)...).Int64()
 	switch {
@@ -170,50 +168,11 @@ func (c *tokenClient) compare(ctx context.Context, doing string, s *redis.Script
 // with a fresh driver, since the old one would refuse to dial for a second
 // and so lend its own delay to every measured recovery.
 func (c *tokenClient) fail(doing, key string, err error) error {
-	if isDial(err) {
+	if impls.As[*impls.ConnectError](err) {
 		if fresh, ferr := open(c.cfg); ferr == nil {
 			c.rdb.Close()
 			c.rdb = fresh
 		}
 	}
-	return outcome(doing, key, err)
-}
-
-type tokenHold struct {
-	c       *tokenClient
-	key     string
-	token   string
-	attempt impls.Attempt
-	end     time.Time
-	spent   bool // a release or renewal has said definitely that it is over
-}
-
-func (h *tokenHold) Key() string            { return h.key }
-func (h *tokenHold) Attempt() impls.Attempt { return h.attempt }
-func (h *tokenHold) Fence() uint64          { return 0 }
-func (h *tokenHold) LeaseEnd() time.Time    { return h.end }
-
-// Lost is nil: the server tells nobody that a key expired.
-func (h *tokenHold) Lost() <-chan struct{} { return nil }
-
-func (h *tokenHold) Extend(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	sent := h.c.cfg.Clock.Now()
-	err := h.c.compare(ctx, "extend", h.c.extend, h.key, h.token, h.c.cfg.TTL.Milliseconds())
-	if err == nil {
-		h.end = sent.Add(h.c.cfg.TTL)
-	}
-	h.spent = errors.Is(err, impls.ErrLost)
-	return err
-}
-
-func (h *tokenHold) Release(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	err := h.c.compare(ctx, "release", h.c.release, h.key, h.token)
-	h.spent = err == nil || errors.Is(err, impls.ErrLost)
-	return err
+	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))
 }

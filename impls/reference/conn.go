@@ -30,19 +30,21 @@ type wire struct {
 func (w *wire) call(ctx context.Context, f *frame) (status, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	if err := outcome(ctx.Err(), notSent); err != nil {
+	if err := impls.NotSent(ctx.Err()); err != nil {
 		return 0, 0, err
 	}
 	if len(f.key) > maxKey {
-		return 0, 0, outcome(fmt.Errorf("key of %d bytes, at most %d are possible", len(f.key), maxKey), notSent)
+		return 0, 0, impls.NotSent(fmt.Errorf("key of %d bytes, at most %d are possible", len(f.key), maxKey))
 	}
 	if w.conn == nil {
 		if err := w.open(ctx); err != nil {
-			return 0, 0, outcome(err, notSent)
+			return 0, 0, impls.NotSent(err)
 		}
 	}
 	st, fence, err := w.exchange(ctx, f)
-	return st, fence, outcome(err, sent)
+	// The server refuses nothing by an error (busy and gone are answers), so
+	// every error of what was sent is a doubt.
+	return st, fence, impls.Rules{}.Outcome(err)
 }
 
 // connect opens the first connection.

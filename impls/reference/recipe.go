@@ -3,7 +3,6 @@ package reference
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -83,80 +82,35 @@ func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 	if st == statusBusy {
 		return nil, impls.ErrBusy
 	}
-	return &hold{client: c, key: key, attempt: a, fence: fence, end: start.Add(c.cfg.TTL)}, nil
+	return impls.NewLease(key, a, fence, start, impls.Leaser{
+		Clock: c.cfg.Clock,
+		TTL:   c.cfg.TTL,
+		Extend: func(ctx context.Context) error {
+			return c.ask(ctx, &frame{op: opExtend, id: a, n: int64(c.cfg.TTL), key: key})
+		},
+		Free: func(ctx context.Context) error { return c.ask(ctx, &frame{op: opRelease, id: a, key: key}) },
+	}), nil
 }
 
 func (c *client) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.TryAcquire(ctx, key, a)
-		if err != impls.ErrBusy { // as it is returned above, never wrapped
-			return h, err
-		}
-		if err := c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()); err != nil {
-			// The last answer was busy and nothing was sent since.
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
-		}
-	}
+	return impls.Poll(ctx, c.cfg, key, a, c.TryAcquire)
 }
 
 func (c *client) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	return c.give(ctx, opCleanup, key, a)
+	return c.ask(ctx, &frame{op: opCleanup, id: a, key: key})
 }
 
 func (c *client) Close() error { return c.wire.close() }
 
-// give sends a release or clean-up.
-func (c *client) give(ctx context.Context, o op, key string, a impls.Attempt) error {
-	st, _, err := c.wire.call(ctx, &frame{op: o, id: a, key: key})
+// ask sends f, an extension, release or clean-up.
+func (c *client) ask(ctx context.Context, f *frame) error {
+	st, _, err := c.wire.call(ctx, f)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s %s: %w", o, key, err)
+		return fmt.Errorf("%s %s: %w", f.op, f.key, err)
 	case st == statusGone:
 		return impls.ErrLost
 	default:
 		return nil
 	}
-}
-
-type hold struct {
-	client   *client
-	key      string
-	attempt  impls.Attempt
-	fence    uint64
-	end      time.Time
-	released bool
-}
-
-func (h *hold) Key() string            { return h.key }
-func (h *hold) Attempt() impls.Attempt { return h.attempt }
-func (h *hold) Fence() uint64          { return h.fence }
-func (h *hold) LeaseEnd() time.Time    { return h.end }
-
-// Lost is nil: the server says nothing of its own accord.
-func (h *hold) Lost() <-chan struct{} { return nil }
-
-func (h *hold) Extend(ctx context.Context) error {
-	if h.released {
-		return impls.ErrLost
-	}
-	start := h.client.cfg.Clock.Now()
-	st, _, err := h.client.wire.call(ctx, &frame{op: opExtend, id: h.attempt, n: int64(h.client.cfg.TTL), key: h.key})
-	switch {
-	case err != nil:
-		return fmt.Errorf("extend %s: %w", h.key, err)
-	case st == statusGone:
-		return impls.ErrLost
-	}
-	h.end = start.Add(h.client.cfg.TTL)
-	return nil
-}
-
-func (h *hold) Release(ctx context.Context) error {
-	if h.released {
-		return impls.ErrLost
-	}
-	err := h.client.give(ctx, opRelease, h.key, h.attempt)
-	// Nothing was sent: the hold may be released yet.
-	h.released = !errors.Is(err, impls.ErrFailed)
-	return err
 }

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"errors"
 	"net"
@@ -189,20 +188,6 @@ func TestOldConnectionIsVoid(t *testing.T) {
 	}
 	if got := s.Counters()["cleanup"]; got != 2 {
 		t.Errorf("counted %d clean-ups, want 2", got)
-	}
-}
-
-func TestOutcomes(t *testing.T) {
-	for _, err := range []error{net.ErrClosed, context.Canceled, context.DeadlineExceeded, errFrame, errors.New("anything else")} {
-		if got := outcome(err, sent); !errors.Is(got, impls.ErrUnknown) || !errors.Is(got, err) {
-			t.Errorf("%v once sent: %v, want unknown", err, got)
-		}
-		if got := outcome(err, notSent); !errors.Is(got, impls.ErrFailed) || !errors.Is(got, err) {
-			t.Errorf("%v before sending: %v, want failed", err, got)
-		}
-	}
-	if outcome(nil, sent) != nil || outcome(nil, notSent) != nil {
-		t.Error("success has an error")
 	}
 }
 

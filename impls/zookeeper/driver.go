@@ -179,12 +179,12 @@ func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, 
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
-		return none, outcome(err, notSent)
+		return none, impls.NotSent(err)
 	}
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
-		return none, outcome(ctx.Err(), notSent)
+		return none, impls.NotSent(ctx.Err())
 	}
 	type result struct {
 		value T
@@ -200,9 +200,9 @@ func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, 
 	}()
 	select {
 	case r := <-done:
-		return r.value, outcome(r.err, sent)
+		return r.value, rules().Outcome(r.err)
 	case <-ctx.Done():
-		return none, outcome(ctx.Err(), sent)
+		return none, rules().Outcome(ctx.Err())
 	}
 }
 

@@ -1,44 +1,23 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
-	"io"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
 func TestOutcomes(t *testing.T) {
-	check := func(err error, p phase, want history.Outcome) {
-		t.Helper()
-		got := outcome(err, p)
-		if o := impls.Outcome(history.KindAcquire, got); o != want {
-			t.Errorf("%v (phase %d) is %v, want %v", err, p, o, want)
-		}
-		if !errors.Is(got, err) {
-			t.Errorf("%v hides %v", got, err)
-		}
-	}
-	for _, err := range refusals() {
-		check(err, sent, history.Failed)
-	}
-	// Each of these may be followed by the request's effect.
-	doubts := []error{
+	recipetest.Rules(t, rules(), recipetest.Themselves(
+		zk.ErrNoServer, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrBadVersion,
+		zk.ErrInvalidACL, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrNoChildrenForEphemerals,
+		zk.ErrSessionExpired, zk.ErrSessionMoved,
+		// Doubts: each may be followed by the request's effect.
 		zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrUnknown, zk.ErrAPIError, zk.ErrNothing,
-		context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF,
 		errors.New("unknown error: -5"), // how the driver names codes that it does not know
-	}
-	for _, err := range doubts {
-		check(err, sent, history.Unknown)
-		check(err, notSent, history.Failed)
-	}
-	if outcome(nil, sent) != nil || outcome(nil, notSent) != nil {
-		t.Error("success has an error")
-	}
+	))
 }
 
 func TestNumber(t *testing.T) {

@@ -107,13 +107,13 @@ func (c *client) watch(ctx context.Context, h *hold, before string) error {
 }
 
 type hold struct {
-	client   *client
-	session  *session
-	key      string
-	attempt  impls.Attempt
-	path     string
-	number   int32
-	released bool
+	client  *client
+	session *session
+	key     string
+	attempt impls.Attempt
+	path    string
+	number  int32
+	over    bool // a release has said so, definitely
 }
 
 func (h *hold) Key() string            { return h.key }
@@ -134,14 +134,12 @@ func (h *hold) Extend(context.Context) error {
 // Release deletes the node. It repeats the request after a lost connection
 // until the answer is certain, the session is lost or ctx ends.
 func (h *hold) Release(ctx context.Context) error {
-	if h.released {
+	if h.over {
 		return impls.ErrLost
 	}
 	err := h.client.remove(ctx, h.path, h.session)
-	// If nothing was sent the hold may be released yet.
-	h.released = !errors.Is(err, impls.ErrFailed)
-	if err != nil {
-		return fmt.Errorf("release %s: %w", h.key, err)
+	if h.over = impls.Definite(err); h.over {
+		return err
 	}
-	return nil
+	return fmt.Errorf("release %s: %w", h.key, err)
 }

@@ -161,7 +161,7 @@ func (c *client) enqueue(ctx context.Context, key string, a impls.Attempt) (*hol
 	s, err := c.driver.live(connecting)
 	cancel()
 	if err != nil {
-		return nil, outcome(err, notSent)
+		return nil, impls.NotSent(err)
 	}
 	path, err := do(ctx, c.driver, func(conn *zk.Conn) (string, error) {
 		return conn.Create(parent(key)+"/"+a.String()+"-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))

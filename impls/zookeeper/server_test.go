@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
 func config(addresses []string) impls.Config {
@@ -28,11 +28,6 @@ func connect(t *testing.T, addresses []string) *client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c.(*client)
-}
-
-func newAttempt() (a impls.Attempt) {
-	_, _ = rand.Read(a[:])
-	return a
 }
 
 func TestOnServer(t *testing.T) {
@@ -62,13 +57,13 @@ func TestOnServer(t *testing.T) {
 // the places in the queue.
 func cutConnection(t *testing.T, addresses []string) {
 	holder, waiter := connect(t, addresses), connect(t, addresses)
-	h, err := holder.Acquire(t.Context(), "cut", newAttempt())
+	h, err := holder.Acquire(t.Context(), "cut", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error, 1)
 	go func() {
-		h, err := waiter.Acquire(t.Context(), "cut", newAttempt())
+		h, err := waiter.Acquire(t.Context(), "cut", recipetest.NewAttempt())
 		if err == nil {
 			err = h.Release(t.Context())
 		}
@@ -92,17 +87,17 @@ func cutConnection(t *testing.T, addresses []string) {
 
 func closeKeeps(t *testing.T, addresses []string) {
 	a, b := connect(t, addresses), connect(t, addresses)
-	h, err := a.Acquire(t.Context(), "closed", newAttempt())
+	h, err := a.Acquire(t.Context(), "closed", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.TryAcquire(t.Context(), "closed", newAttempt()); !errors.Is(err, impls.ErrBusy) {
+	if _, err := b.TryAcquire(t.Context(), "closed", recipetest.NewAttempt()); !errors.Is(err, impls.ErrBusy) {
 		t.Errorf("try after the holder was closed: %v, want busy until its session ends", err)
 	}
-	next, err := b.Acquire(t.Context(), "closed", newAttempt())
+	next, err := b.Acquire(t.Context(), "closed", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,83 +109,25 @@ func closeKeeps(t *testing.T, addresses []string) {
 	}
 }
 
-// lostPlace: a waiter whose node is gone must not take its predecessor's
-// departure for a grant.
 func lostPlace(t *testing.T, addresses []string) {
-	holder, waiter := connect(t, addresses), connect(t, addresses)
-	h, err := holder.Acquire(t.Context(), "place", newAttempt())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan error, 1)
-	gone := newAttempt()
-	go func() {
-		_, err := waiter.Acquire(t.Context(), "place", gone)
-		got <- err
-	}()
-	awaitQueue(t, holder, "place", 2)
-	if err := holder.Cleanup(t.Context(), "place", gone); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; !errors.Is(err, impls.ErrFailed) {
-		t.Errorf("a waiter without a place: %v", err)
-	}
+	queue(addresses).LostPlace(t, "place", func(_ impls.Client, a impls.Attempt) {
+		recipetest.WantOutcome(t, "clean up", connect(t, addresses).Cleanup(t.Context(), "place", a), nil)
+	})
 }
 
-// gapInQueue: that the one before leaves the queue does not make a waiter the
-// first.
-func gapInQueue(t *testing.T, addresses []string) {
-	first, second, third := connect(t, addresses), connect(t, addresses), connect(t, addresses)
-	h, err := first.Acquire(t.Context(), "gap", newAttempt())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
-	leaving := newAttempt()
-	go func() {
-		_, err := second.Acquire(ctx, "gap", leaving)
-		left <- err
-	}()
-	awaitQueue(t, first, "gap", 2)
-	released := make(chan struct{})
-	got := make(chan error, 1)
-	go func() {
-		next, err := third.Acquire(t.Context(), "gap", newAttempt())
-		select {
-		case <-released:
-		default:
-			err = errors.Join(err, errors.New("granted before the holder released"))
-		}
-		if err == nil {
-			err = next.Release(t.Context())
-		}
-		got <- err
-	}()
-	awaitQueue(t, first, "gap", 3)
-	leave()
-	if err := <-left; !errors.Is(err, impls.ErrUnknown) {
-		t.Fatalf("the one who left: %v, want a clean-up owed", err)
-	}
-	if err := second.Cleanup(t.Context(), "gap", leaving); err != nil {
-		t.Fatalf("clean up: %v", err)
-	}
-	close(released)
-	if err := h.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Error(err)
+func gapInQueue(t *testing.T, addresses []string) { queue(addresses).Gap(t, "gap") }
+
+func queue(addresses []string) recipetest.Queue {
+	return recipetest.Queue{
+		Open:  func(t *testing.T) impls.Client { return connect(t, addresses) },
+		Await: func(t *testing.T, key string, n int) { awaitQueue(t, connect(t, addresses), key, n) },
 	}
 }
 
 func separateKeys(t *testing.T, addresses []string) {
 	c := connect(t, addresses)
 	for _, key := range []string{"a", "a/b", ".."} {
-		if _, err := c.TryAcquire(t.Context(), key, newAttempt()); err != nil {
+		if _, err := c.TryAcquire(t.Context(), key, recipetest.NewAttempt()); err != nil {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}
@@ -198,10 +135,10 @@ func separateKeys(t *testing.T, addresses []string) {
 
 func unprepared(t *testing.T, addresses []string) {
 	c := connect(t, addresses)
-	if _, err := c.Acquire(t.Context(), "nobody prepared this", newAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
+	if _, err := c.Acquire(t.Context(), "nobody prepared this", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("acquire: %v", err)
 	}
-	if err := c.Cleanup(t.Context(), "nobody prepared this", newAttempt()); !errors.Is(err, impls.ErrLost) {
+	if err := c.Cleanup(t.Context(), "nobody prepared this", recipetest.NewAttempt()); !errors.Is(err, impls.ErrLost) {
 		t.Errorf("clean up: %v", err)
 	}
 }

@@ -1,26 +1,24 @@
-// Package recipetest holds what the tests of recipes have in common: a client's
-// configuration, connections that fail on demand, and the properties that
-// every recipe has to show on a real server.
+// Package recipetest holds what the tests of single recipes share. What every
+// lock must show is tested in conformance; here is what only a test that sees a
+// recipe from the inside can arrange: its table of outcomes, the place of a
+// waiter in its queue.
 //
-// Only tests import it; it may import impls.
+// Only tests import it; it may import impls and history.
 package recipetest
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Config is a client's configuration for addresses, without faults. It has no
-// wait policy, since those are not for two clients; Open gives each its own.
+// Config is a client's configuration for addresses. It has no wait policy,
+// since those are not for two clients; Open gives each its own.
 func Config(addresses []string, account impls.Account, ttl time.Duration) impls.Config {
 	return impls.Config{
 		Addresses: addresses,
@@ -33,14 +31,13 @@ func Config(addresses []string, account impls.Account, ttl time.Duration) impls.
 }
 
 // NewAttempt draws an attempt.
-func NewAttempt() impls.Attempt {
-	var a impls.Attempt
-	rand.Read(a[:])
+func NewAttempt() (a impls.Attempt) {
+	_, _ = rand.Read(a[:]) // never fails, by its documentation
 	return a
 }
 
 // NewKey is a key that no other test uses.
-func NewKey() string { return fmt.Sprintf("recipetest/%s", NewAttempt()) }
+func NewKey() string { return "recipetest/" + NewAttempt().String() }
 
 // Prepare prepares keys.
 func Prepare(t testing.TB, r impls.Recipe, cfg impls.Config, keys ...string) {
@@ -68,72 +65,6 @@ func Open(t testing.TB, r impls.Recipe, cfg impls.Config) impls.Client {
 	return c
 }
 
-// Faults is a dialer whose connections fail on demand. Its methods are safe
-// for concurrent use.
-type Faults struct {
-	refuse  atomic.Bool
-	lose    atomic.Bool
-	replies atomic.Int64
-
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-// The errors of connections that fail on demand.
-var (
-	ErrRefused = errors.New("connection refused by the test")
-	ErrLost    = errors.New("connection broken by the test")
-)
-
-// Refuse makes new connections fail.
-func (f *Faults) Refuse(on bool) { f.refuse.Store(on) }
-
-// LoseReplies makes every connection break when a reply arrives, before it is
-// handed over: what was asked for is done, and the client does not learn it.
-func (f *Faults) LoseReplies(on bool) { f.lose.Store(on) }
-
-// Replies is how many replies were lost.
-func (f *Faults) Replies() int64 { return f.replies.Load() }
-
-// Break ends every connection that there is, on the client's side.
-func (f *Faults) Break() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range f.conns {
-		c.Close()
-	}
-	f.conns = nil
-}
-
-// Dial is an impls.DialFunc.
-func (f *Faults) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if f.refuse.Load() {
-		return nil, ErrRefused
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.conns = append(f.conns, conn)
-	return &faultyConn{Conn: conn, f: f}, nil
-}
-
-type faultyConn struct {
-	net.Conn
-	f *Faults
-}
-
-func (c *faultyConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if err == nil && c.f.lose.Load() {
-		c.f.replies.Add(1)
-		return 0, ErrLost
-	}
-	return n, err
-}
-
 // CleanUp repeats a clean-up until its answer is definite, as callers do:
 // nil or ErrLost.
 func CleanUp(t testing.TB, c impls.Client, key string, a impls.Attempt) error {
@@ -142,7 +73,7 @@ func CleanUp(t testing.TB, c impls.Client, key string, a impls.Attempt) error {
 	defer cancel()
 	for {
 		err := c.Cleanup(ctx, key, a)
-		if err == nil || errors.Is(err, impls.ErrLost) {
+		if impls.Definite(err) {
 			return err
 		}
 		if ctx.Err() != nil {
