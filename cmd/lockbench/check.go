@@ -77,8 +77,9 @@ func (a *app) checkRun(dir, format string) error {
 	return a.checkScenarios(doc, scenarios, format)
 }
 
-// checkScenarios judges scenarios by their folders. What doc knows of ones
-// without a folder (missing backends) stands as it is.
+// checkScenarios judges scenarios by their folders. What doc says of ones that
+// did not run (missing backends) stands as it is; what it says of any other is
+// taken only from the scenario's files.
 func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string) error {
 	folders := map[string]string{}
 	var order []string
@@ -99,7 +100,11 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string
 	for _, name := range order {
 		dir, ok := folders[name]
 		if !ok {
-			out.Scenarios = append(out.Scenarios, known[name])
+			r := known[name]
+			if r.Status == scenario.StatusDone {
+				r = unproved(r, name, "its folder is gone: nothing proves what result.json says of it")
+			}
+			out.Scenarios = append(out.Scenarios, r)
 			continue
 		}
 		r, err := a.remeasure(dir)
@@ -107,16 +112,19 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string
 			unreadable = append(unreadable, err)
 		}
 		if err != nil {
-			r = known[name]
-			r.Name, r.Status, r.Reason, r.AsExpected = name, scenario.StatusInterrupted, err.Error(), nil
-		} else if was := known[name]; was.Status == scenario.StatusInterrupted {
+			r = unproved(known[name], name, err.Error())
+		} else if was := known[name]; was.Status == scenario.StatusInterrupted || was.Status == scenario.StatusFailed {
 			r.Status, r.Reason = was.Status, was.Reason
 		}
 		out.Scenarios = append(out.Scenarios, r)
 	}
-	a.code = judge(out)
-	if doc.Interrupted {
-		a.code = exitInconclusive // of a check nobody interrupted
+	// Nobody interrupted the check: what is certain of a run that was cut short
+	// is judged as ever, and the rest is inconclusive.
+	whole := out
+	whole.Interrupted = false
+	a.code = judge(whole)
+	if doc.Interrupted && (a.code == exitOK || a.code == exitThreshold) {
+		a.code = exitInconclusive
 	}
 	if len(unreadable) == len(order) {
 		return errors.Join(unreadable...)
@@ -128,6 +136,17 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string
 		a.printSafety(r)
 	}
 	return nil
+}
+
+// unproved is the result of a scenario whose files do not show it any more:
+// its name and plan stand, its answers do not.
+func unproved(r scenario.Result, name, why string) scenario.Result {
+	r.Name, r.Status, r.Reason, r.AsExpected = name, scenario.StatusInterrupted, why, nil
+	r.Safety = scenario.Safety{
+		Verdict: scenario.Undecided, Promise: scenario.Undecided, Liveness: scenario.Undecided, Causes: []scenario.Cause{},
+		Why: map[string]string{"verdict": why, "promise": why, "liveness": why},
+	}
+	return r
 }
 
 func (a *app) remeasure(dir string) (scenario.Result, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/reports"
 	"github.com/lockbench/lockbench/run"
 	"github.com/lockbench/lockbench/scenario"
@@ -33,6 +34,9 @@ the folder named by --out.`,
 				}
 			}
 			for _, dir := range args {
+				a.doubt(dir)
+			}
+			for _, dir := range args {
 				if err := reports.Write(dir); err != nil {
 					return fmt.Errorf("report of %s: %w", dir, err)
 				}
@@ -56,4 +60,31 @@ the folder named by --out.`,
 	}
 	cmd.Flags().StringVar(&out, "out", "results/side-by-side", "folder for the report of several runs")
 	return cmd
+}
+
+// doubt tells of scenarios whose histories no longer prove what result.json
+// says of them: the reports then show what once was measured, and the command
+// ends inconclusive.
+func (a *app) doubt(dir string) {
+	doc, err := run.LoadDocument(dir)
+	if err != nil {
+		return // whoever writes the reports tells of it
+	}
+	for _, r := range doc.Scenarios {
+		if r.Status != scenario.StatusDone {
+			continue
+		}
+		why := ""
+		h, err := history.Read(filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileHistory))
+		switch {
+		case err != nil:
+			why = err.Error()
+		case len(h.Damage) > len(r.Safety.Damage):
+			why = "its history has been damaged since: " + h.Damage[0].String()
+		}
+		if why != "" {
+			fmt.Fprintf(a.stderr, "lockbench: %s: what the report says of it cannot be proved any more: %s; see lockbench check %s\n", r.Name, why, dir)
+			a.code = exitInconclusive
+		}
+	}
 }
