@@ -146,6 +146,8 @@ func (j *judgement) promise() Answer {
 		return Answer{Broken, "its answers do not fit " + model + ": " + why}
 	case j.damaged:
 		return Answer{Unknown, "the history is damaged: what is missing may be a breach"}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
 	case r.Malformed > 0:
 		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
 	case r.Grants == 0:
@@ -169,6 +171,8 @@ func (j *judgement) liveness() Answer {
 	case longest > j.opt.Takeover:
 		j.keep(j.stuckWitness())
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
 	case r.Grants == 0:
 		return Answer{Unknown, "nobody ever got the lock, and nobody waited for it longer than its bound"}
 	case time.Duration(r.Vain.Length()) > j.opt.Takeover:

@@ -39,7 +39,8 @@ type Options struct {
 	FaultMissed []string
 
 	// Incomplete says why the record is not whole although nothing of it is
-	// damaged (the run was killed, say); it too rules out "safe".
+	// damaged (the run was killed, say); it rules out "safe", "kept" and
+	// "live": what is missing may be the contrary.
 	Incomplete string
 
 	// MaxWitnesses limits the witnesses of each class; 0 means 3.

@@ -391,7 +391,10 @@ func TestIncompleteIsInconclusive(t *testing.T) {
 			}
 			tc.do(s)
 			r := s.result()
-			if r.Safety.Verdict != scenario.Undecided || r.AsExpected != nil || len(r.Surprises) == 0 || r.Status != tc.status {
+			if r.Safety.Verdict != scenario.Undecided || r.Safety.Promise != scenario.Undecided || r.Safety.Liveness != scenario.Undecided {
+				t.Errorf("safety %+v", r.Safety)
+			}
+			if r.AsExpected != nil || len(r.Surprises) == 0 || r.Status != tc.status {
 				t.Errorf("status %s, verdict %s, as expected %v, surprises %v", r.Status, r.Safety.Verdict, r.AsExpected, r.Surprises)
 			}
 		})
