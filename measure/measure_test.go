@@ -350,12 +350,17 @@ func TestExpectations(t *testing.T) {
 		{"a threshold that was not measured", scenario.Expect{Thresholds: []string{"recovery < 1ms"}}, false, nil},
 		{"not measured, and another missed", scenario.Expect{Thresholds: []string{"recovery < 1ms", "throughput > 99999/s"}}, false, no},
 		{"damaged", scenario.Expect{Verdict: scenario.Safe}, true, nil},
+		{"unknown where an answer was expected", scenario.Expect{Verdict: scenario.Safe, Liveness: scenario.Live}, false, nil},
+		{"unknown, and another answer is wrong", scenario.Expect{Promise: scenario.Broken, Liveness: scenario.Live}, false, no},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStory(leased(), 2)
 			s.hold(0, "a", 10, 20, 200)
 			s.hold(1, "b", 30, 210, 220)
 			s.in.scenario.Expect = tc.expect
+			if strings.HasPrefix(tc.name, "unknown") {
+				s.in.info.Takeover = nil // without a bound liveness is unknown
+			}
 			if tc.damage {
 				s.in.history.Damage = []history.Damage{{File: "x", What: "a bit"}}
 			}
@@ -406,8 +411,24 @@ func TestOpenLoop(t *testing.T) {
 	s.in.scenario.Workload.Arrival = "poisson"
 	s.call(0, "a", history.KindAcquire, history.Held, 10, 12).Intended -= 5 * ms
 	s.call(0, "a", history.KindRelease, history.Released, 20, 21)
+	for i := range 5 {
+		s.hold(1, fmt.Sprint(i), float64(30+3*i), float64(31+3*i), float64(32+3*i))
+	}
 	s.in.samples.Workers = []scenario.WorkerSample{{Arrived: 5, Completed: 4, InFlight: 1}, {Arrived: 2, Completed: 2}}
 	r := s.result()
+	unfit := func(r scenario.Result) bool {
+		return slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "do not fit the history") })
+	}
+	if unfit(r) {
+		t.Errorf("6 acquires on record, 6 completed, 1 in flight: %v", r.Warnings)
+	}
+	for _, completed := range []int64{2, 5} { // in all 4 and 7, beside 1 in flight
+		s.in.samples.Workers[0].Completed, s.in.samples.Workers[0].Arrived = completed, completed+1
+		if r := s.result(); !unfit(r) {
+			t.Errorf("6 acquires on record, %d completed, 1 in flight: %v", completed+2, r.Warnings)
+		}
+	}
+	s.in.samples.Workers[0].Completed, s.in.samples.Workers[0].Arrived = 4, 5
 	if r.Response == nil || r.Response.Max != 7*ms || r.Acquire.Max != 2*ms || r.Arrivals == nil || r.Arrivals.Arrived != 7 {
 		t.Errorf("response %+v, arrivals %+v", r.Response, r.Arrivals)
 	}

@@ -193,11 +193,27 @@ func (d *derivation) arrivals() {
 	if a.Arrived != a.Completed+a.Dropped+a.InFlight {
 		d.warning("the arrivals do not add up: %d arrived, %d completed, %d dropped, %d in flight", a.Arrived, a.Completed, a.Dropped, a.InFlight)
 	}
+	// Each arrival that its client began is an acquire on record, and those
+	// that were completed have begun.
+	if begun := d.begun(); d.incomplete() == "" && len(d.history.Damage) == 0 && (begun < a.Completed || begun > a.Completed+a.InFlight) {
+		d.warning("the arrivals do not fit the history: %d completed and %d in flight, but %d acquires on record", a.Completed, a.InFlight, begun)
+	}
 	if a.Dropped > 0 {
 		d.result.Response = nil
 		d.unmeasured("response_ns", "%d of %d arrivals were dropped: the load is above the capacity, so response times have no steady state", a.Dropped, a.Arrived)
 		d.warning("%d of %d arrivals were dropped: the load is above the capacity, and response times have no steady state", a.Dropped, a.Arrived)
 	}
+}
+
+// begun counts the acquires of arrivals that were due within the window.
+func (d *derivation) begun() int64 {
+	var n int64
+	for i := range d.history.Calls {
+		if c := &d.history.Calls[i]; asks(c) && c.Intended >= d.samples.Start {
+			n++
+		}
+	}
+	return n
 }
 
 // costs derives what the acquires cost the servers and the clients.
