@@ -72,6 +72,7 @@ func checks() []Check {
 		{"no fencing", "a recipe without tokens gives none", func(i impls.Info) bool { return !i.Fencing }, noFencing},
 		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, acquireAnswerLost},
 		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, releaseAnswerLost},
+		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", nil, unreachable},
 		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock", func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
 		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", ttl, expiry},
 		{"extend", "a lease that is extended lives on", ttl, extend},
@@ -208,7 +209,7 @@ func (s Subject) cleanup(t T, c impls.Client, key string, a impls.Attempt) error
 	defer cancel()
 	for {
 		err := c.Cleanup(ctx, key, a)
-		if err == nil || errors.Is(err, impls.ErrLost) && !errors.Is(err, impls.ErrUnknown) {
+		if impls.Definite(err) {
 			return err
 		}
 		if ctx.Err() != nil {

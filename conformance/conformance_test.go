@@ -32,7 +32,14 @@ func TestRecipes(t *testing.T) {
 	for p, recipes := range groups {
 		t.Run(p.backend+"/"+p.topology, func(t *testing.T) {
 			t.Parallel()
-			cfg, lim := serve(t, p.backend, p.topology)
+			cfg, lim, counters := serve(t, p.backend, p.topology)
+			for _, r := range recipes {
+				t.Run(r.Info().ID+"/cost", func(t *testing.T) {
+					cfg := cfg
+					cfg.TTL = 10 * time.Second
+					conformance.Cost(t, conformance.Subject{Recipe: r, Config: cfg}, counters)
+				})
+			}
 			for _, r := range recipes {
 				t.Run(r.Info().ID, func(t *testing.T) {
 					t.Parallel()
@@ -45,7 +52,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-func serve(t *testing.T, backend, topology string) (impls.Config, impls.Limits) {
+// serve starts servers. Their counters are summed over all of them.
+func serve(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.Limits, counters func() map[string]int64) {
 	t.Helper()
 	if backend == "reference" {
 		path := filepath.Join(clustertest.Run(t).Dir(), "reference.sock")
@@ -54,14 +62,26 @@ func serve(t *testing.T, backend, topology string) (impls.Config, impls.Limits) 
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		return impls.Config{Addresses: []string{path}}, impls.DefaultLimits()
+		return impls.Config{Addresses: []string{path}}, impls.DefaultLimits(), s.Counters
 	}
 	settings := map[string]string{}
 	if backend == "zookeeper" {
 		settings = clustertest.FastZooKeeper()
 	}
 	c := clustertest.Start(t, backend, topology, settings)
-	return impls.Config{Addresses: c.Addresses(), Account: c.Account()}, c.Limits()
+	return impls.Config{Addresses: c.Addresses(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
+		nodes, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := map[string]int64{}
+		for _, n := range nodes {
+			for name, v := range n.Counters {
+				sum[name] += v
+			}
+		}
+		return sum
+	}
 }
 
 // shortest is the shortest TTL that the recipe can be served with, of those

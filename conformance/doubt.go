@@ -45,7 +45,7 @@ func deafCleanup(t T, c impls.Client, key string, a impls.Attempt) {
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	defer cancel()
 	err := c.Cleanup(ctx, key, a)
-	if err == nil || errors.Is(err, impls.ErrLost) && !errors.Is(err, impls.ErrUnknown) {
+	if impls.Definite(err) {
 		t.Errorf("clean up without hearing the answer: %v is definite", err)
 	}
 }
@@ -75,4 +75,78 @@ func releaseAnswerLost(t T, s Subject) {
 	want(t, "clean up again", a.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
 	try(t, "try after both", a, key, impls.ErrBusy)
 	release(t, next)
+}
+
+// unreachable cuts a client off so that it notices: its connections end, and
+// it cannot connect again.
+func unreachable(t T, s Subject) {
+	key := s.key(t)
+	b := s.open(t)
+	var net network
+	cut := s
+	cut.Config.Dial = net.dial(s.Config.Dial)
+	a := cut.open(t)
+	net.set(unplugged)
+
+	doubts := s.refusedTries(t, a, &net, key)
+	net.set(alive)
+	for _, tried := range doubts {
+		_ = s.cleanup(t, a, key, tried)
+	}
+	release(t, s.acquire(t, b, key))
+	h := s.reacquire(t, a, key)
+	try(t, "try a lock that the client which was cut off holds", b, key, impls.ErrBusy)
+	release(t, h)
+}
+
+// refusedTries tries until a connection was refused and the client says that a
+// try had no effect. The first tries may meet the end of their connection
+// half-way; those in doubt are returned.
+func (s Subject) refusedTries(t T, a impls.Client, net *network, key string) (doubts []impls.Attempt) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	defer cancel()
+	for {
+		tried := attempt()
+		_, err := a.TryAcquire(ctx, key, tried)
+		if err == nil {
+			t.Fatalf("granted though no server can be reached")
+		}
+		switch failed := errors.Is(err, impls.ErrFailed) && !errors.Is(err, impls.ErrUnknown); {
+		case failed && net.refused.Load() > 0:
+			return doubts
+		case failed:
+		case errors.Is(err, impls.ErrUnknown):
+			doubts = append(doubts, tried)
+		default:
+			t.Fatalf("try though no server can be reached: got %v, want %v", err, impls.ErrFailed)
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("no definite answer and %d refused connections after %v without a server: %v (does the recipe dial through Config.Dial?)",
+				net.refused.Load(), s.Patience, err)
+		}
+		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
+	}
+}
+
+// reacquire acquires with a client that was cut off. Its session may have ended
+// meanwhile without its knowing, which spoils the attempts that build on it.
+func (s Subject) reacquire(t T, c impls.Client, key string) impls.Hold {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	defer cancel()
+	for {
+		a := attempt()
+		h, err := c.Acquire(ctx, key, a)
+		if err == nil {
+			return h
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("acquire: the servers can be reached again, and after %v: %v", s.Patience, err)
+		}
+		if errors.Is(err, impls.ErrUnknown) {
+			_ = s.cleanup(t, c, key, a)
+		}
+		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
+	}
 }

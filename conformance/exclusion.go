@@ -19,15 +19,33 @@ const (
 	insideFor = 200 * time.Microsecond
 )
 
-func exclusive(t T, s Subject) { hammer(t, s, contenders, rounds) }
+// exclusive guards a counter with the lock. It is read and written in two
+// steps, so that two holders at once lose an update; and whoever enters looks
+// whether somebody is inside.
+func exclusive(t T, s Subject) {
+	var inside, doubles, counter atomic.Int64
+	granted := hammer(t, s, contenders, rounds, func(impls.Hold) {
+		if inside.Add(1) > 1 {
+			doubles.Add(1)
+		}
+		was := counter.Load()
+		_ = s.Config.Clock.Sleep(t.Context(), insideFor)
+		counter.Store(was + 1)
+		inside.Add(-1)
+	})
+	if n := doubles.Load(); n > 0 {
+		t.Errorf("%d times a client was granted the lock while another held it", n)
+	}
+	if got := counter.Load(); got != granted {
+		t.Errorf("the guarded counter is %d after %d updates", got, granted)
+	}
+}
 
-// hammer guards a counter with the lock. It is read and written in two steps,
-// so that two holders at once lose an update; and whoever enters looks whether
-// somebody is inside.
-func hammer(t T, s Subject, clients, rounds int) {
+// hammer has clients contend for a key, each for some rounds, and calls within
+// with every hold. It returns the number of grants.
+func hammer(t T, s Subject, clients, rounds int, within func(impls.Hold)) int64 {
 	key := s.key(t)
-	var inside, doubles, failures atomic.Int64
-	var counter atomic.Int64
+	var granted atomic.Int64
 	var group sync.WaitGroup
 	begin := make(chan struct{})
 	for range clients {
@@ -40,19 +58,12 @@ func hammer(t T, s Subject, clients, rounds int) {
 				cancel()
 				if err != nil {
 					t.Errorf("acquire: %v", err)
-					failures.Add(1)
 					return
 				}
-				if inside.Add(1) > 1 {
-					doubles.Add(1)
-				}
-				was := counter.Load()
-				_ = s.Config.Clock.Sleep(t.Context(), insideFor)
-				counter.Store(was + 1)
-				inside.Add(-1)
+				granted.Add(1)
+				within(h)
 				if err := h.Release(t.Context()); err != nil {
 					t.Errorf("release: %v", err)
-					failures.Add(1)
 					return
 				}
 			}
@@ -60,12 +71,7 @@ func hammer(t T, s Subject, clients, rounds int) {
 	}
 	close(begin)
 	group.Wait()
-	if n := doubles.Load(); n > 0 {
-		t.Errorf("%d times a client was granted the lock while another held it", n)
-	}
-	if got, want := counter.Load(), int64(clients*rounds); failures.Load() == 0 && got != want {
-		t.Errorf("the guarded counter is %d after %d updates", got, want)
-	}
+	return granted.Load()
 }
 
 func busy(t T, s Subject) {
@@ -185,16 +191,22 @@ func contextOver(t T, s Subject) {
 	release(t, h)
 }
 
+// fencing looks at tokens while clients contend: then their order is that of
+// the grants, and no other order that a lock may number by.
 func fencing(t T, s Subject) {
-	key := s.key(t)
-	clients := []impls.Client{s.open(t), s.open(t)}
-	var last uint64
-	for i := range 6 {
-		h := s.acquire(t, clients[i%2], key)
-		if h.Fence() <= last {
-			t.Errorf("token %d after %d", h.Fence(), last)
+	var last atomic.Uint64
+	grow := func(h impls.Hold) {
+		if was, is := last.Swap(h.Fence()), h.Fence(); is <= was {
+			t.Errorf("token %d after %d", is, was)
 		}
-		last = h.Fence()
+	}
+	hammer(t, s, contenders, rounds/2, grow)
+
+	key, c := s.key(t), s.open(t)
+	last.Store(0)
+	for range 3 {
+		h := s.acquire(t, c, key)
+		grow(h)
 		release(t, h)
 		s.prepare(t, key) // again, which must not begin the tokens anew
 	}

@@ -132,7 +132,7 @@ func lostSession(t T, s Subject) {
 	}
 	try(t, "try by the former holder", a, key, impls.ErrBusy)
 	release(t, h)
-	next := s.acquire(t, a, key)
+	next := s.reacquire(t, a, key)
 	select {
 	case <-next.Lost():
 		t.Errorf("a new hold is lost from the start")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +144,14 @@ func (h imagined) Lost() <-chan struct{}         { return nil }
 func (h imagined) Extend(context.Context) error  { return nil }
 func (h imagined) Release(context.Context) error { return nil }
 
+// numbered is a hold with a token of its own.
+type numbered struct {
+	impls.Hold
+	fence uint64
+}
+
+func (h numbered) Fence() uint64 { return h.fence }
+
 // mutants lists ways to be wrong, each by the check that must notice it.
 func mutants() map[string]struct {
 	check string
@@ -155,6 +164,7 @@ func mutants() map[string]struct {
 	nothing := func(context.Context) error { return nil }
 	var mu sync.Mutex
 	holders := map[string]impls.Attempt{}
+	var asked atomic.Uint64
 	return map[string]entry{
 		"grants a held lock to a try": {"busy", mutant{client: func(c *mutantClient) {
 			inner := c.try
@@ -234,6 +244,49 @@ func mutants() map[string]struct {
 				return inner(context.WithoutCancel(ctx), key, a)
 			}
 		}}},
+		"numbers tokens by who asked first": {"fencing", mutant{client: func(c *mutantClient) {
+			inner := c.acquire
+			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				n := asked.Add(1)
+				h, err := inner(ctx, key, a)
+				return numbered{h, n}, err
+			}
+		}}},
+		"is granted what it cannot ask for": {"unreachable", mutant{client: func(c *mutantClient) {
+			inner := c.try
+			c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				if errors.Is(err, impls.ErrFailed) {
+					return imagined{key, a}, nil
+				}
+				return h, err
+			}
+		}}},
+		"calls everything a doubt": {"unreachable", mutant{client: func(c *mutantClient) {
+			inner := c.try
+			c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				if errors.Is(err, impls.ErrFailed) {
+					err = impls.ErrUnknown
+				}
+				return h, err
+			}
+		}}},
+		"never comes back": {"unreachable", mutant{client: func(c *mutantClient) {
+			inner, out := c.try, false
+			c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				h, err := inner(ctx, key, a)
+				out = out || errors.Is(err, impls.ErrFailed)
+				return h, err
+			}
+			acquire := c.acquire
+			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+				if out {
+					return nil, impls.ErrFailed
+				}
+				return acquire(ctx, key, a)
+			}
+		}}},
 		"repeats a token":       {"fencing", mutant{hold: func(h *mutantHold) { h.fence = func() uint64 { return 7 } }}},
 		"has undeclared tokens": {"no fencing", mutant{info: func(i *impls.Info) { i.Fencing = false }}},
 		"cleans up without asking": {"lost answer to an acquire", mutant{client: func(c *mutantClient) {
@@ -293,7 +346,7 @@ func unextendable(h *mutantHold) {
 // TestMutantsAreCaught: every check notices what it is there for, and has
 // nothing to say about the right lock.
 func TestMutantsAreCaught(t *testing.T) {
-	cfg, _ := serve(t, "reference", "single")
+	cfg, _, _ := serve(t, "reference", "single")
 	cfg.TTL = 500 * time.Millisecond
 	right := reference.Recipes()[0]
 	used := map[string]bool{}
@@ -323,7 +376,7 @@ func TestMutantsAreCaught(t *testing.T) {
 
 // TestBrokenReferenceIsCaught: the control that is wrong once in a while.
 func TestBrokenReferenceIsCaught(t *testing.T) {
-	cfg, _ := serve(t, "reference", "single")
+	cfg, _, _ := serve(t, "reference", "single")
 	cfg.TTL = time.Minute
 	cfg.Wait = nil
 	broken := reference.Recipes()[1]
@@ -334,4 +387,23 @@ func TestBrokenReferenceIsCaught(t *testing.T) {
 		}
 	}
 	t.Error("50 rounds saw nothing wrong with the broken lock")
+}
+
+// TestCostIsCaught: a recipe that sends more, or less, than it says.
+func TestCostIsCaught(t *testing.T) {
+	cfg, _, counters := serve(t, "reference", "single")
+	cfg.TTL = time.Minute
+	for trips, ok := range map[int]bool{1: false, 2: true, 3: false} {
+		r := &recorder{T: t}
+		conformance.Cost(r, conformance.Subject{Config: cfg, Recipe: mutant{
+			Recipe: reference.Recipes()[0],
+			info:   func(i *impls.Info) { i.RoundTrips = trips },
+		}}, counters)
+		if (len(r.failures) == 0) != ok {
+			t.Errorf("a cost of %d: %v", trips, r.failures)
+		}
+		for _, f := range r.cleanups {
+			f()
+		}
+	}
 }

@@ -19,6 +19,8 @@ const (
 	deaf
 	// dead: nothing arrives in either direction, and nobody can connect.
 	dead
+	// unplugged: connections end, and nobody can connect.
+	unplugged
 )
 
 // network is the network of one client. Its methods are safe for concurrent
@@ -26,8 +28,8 @@ const (
 // would have repeated it, or ended.
 type network struct {
 	now atomic.Int32
-	// lost counts the answers that were lost.
-	lost atomic.Int64
+	// lost counts the answers that were lost, refused the dials.
+	lost, refused atomic.Int64
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -35,12 +37,13 @@ type network struct {
 
 var errDead = errors.New("network is unreachable, by the test's will")
 
-// set changes the state. Coming back to life ends the present connections.
+// set changes the state. Coming back to life ends the present connections, and
+// so does unplugging.
 func (n *network) set(s state) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now.Store(int32(s))
-	if s == alive {
+	if s == alive || s == unplugged {
 		for c := range n.conns {
 			_ = c.Close()
 		}
@@ -51,7 +54,8 @@ func (n *network) set(s state) {
 // dial wraps a dialer.
 func (n *network) dial(base impls.DialFunc) impls.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if state(n.now.Load()) == dead {
+		if s := state(n.now.Load()); s == dead || s == unplugged {
+			n.refused.Add(1)
 			return nil, errDead
 		}
 		c, err := base(ctx, network, address)
