@@ -124,8 +124,9 @@ type Info struct {
 	// connection.
 	RoundTrips int
 	// Requests names the server counters that count requests this recipe's
-	// clients send (not what scripts call inside the server); see
-	// cluster.Counters. A name that ends in * matches by prefix.
+	// clients send for locks: not what scripts call inside the server, and
+	// not what keeps a session alive, which costs by the time and not by the
+	// acquire. See cluster.Counters. A name that ends in * matches by prefix.
 	Requests []string
 	// Takeover bounds the time from the death of a holder to the next grant
 	// while somebody waits, for a TTL; without the wait policy's interval.

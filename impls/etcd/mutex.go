@@ -14,17 +14,29 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// mutex is the recipe etcd/mutex: a queue of keys in the order of their create
-// revisions.
+// mutex is etcd/mutex: a queue of keys in the order of their create revisions.
 //
-// To acquire, a client writes a key named by its attempt, bound to its lease,
-// below the lock's prefix, and reads in the same transaction who stands before
-// it. Nobody: it holds the lock. Otherwise it watches that one key until it is
-// deleted, and looks again: its own key may have died with the lease while it
-// waited, and the one before it may have given up in the middle of the queue.
+//	acquire  put a key named by the attempt, bound to the client's lease, and
+//	         read in the same transaction who stands before it; nobody: ours.
+//	         Otherwise watch that one key until it is deleted, and look again:
+//	         our own key may have died with the lease meanwhile, and the one
+//	         before it may have left from the middle of the queue
+//	release  delete the key
 //
-// To release, it deletes its key. The key's create revision is the fencing
-// token.
+// Round trips: 1 to acquire, 1 to release, each a write that a quorum has on
+// disk; a waiter adds its watch and 2 reads.
+// Bound: the session, a lease that the client renews three times in a TTL.
+// Takeover: the TTL, and up to a second until the server has noticed and
+// revoked the lease.
+//
+// It promises one holder at a time, in order of arrival, while its lease lives,
+// and a fencing token, the key's create revision, which a failover does not
+// turn back. It fails when a holder that was stopped or cut off goes on although
+// its lease ended, and nothing checks its token: Lost tells it, but cannot stop
+// it. A restore from a backup turns revisions back.
+//
+// Source: the lock of etcd's client library, written anew with a key per attempt
+// instead of one per lease.
 type mutex struct{}
 
 func (mutex) Info() impls.Info {
@@ -38,7 +50,7 @@ func (mutex) Info() impls.Info {
 		Fencing:    true,
 		Topologies: []string{"single", "quorum"},
 		RoundTrips: 2,
-		Requests:   []string{"Txn", "Range", "DeleteRange", "Watch", "LeaseGrant", "LeaseKeepAlive"},
+		Requests:   []string{"Txn", "Range", "DeleteRange", "Watch"},
 		// The server looks for expired leases twice a second, and revokes
 		// them by a write of its own.
 		Takeover: func(ttl time.Duration) time.Duration { return ttl + time.Second },
@@ -106,11 +118,19 @@ func own(key string, a impls.Attempt) string { return prefix(key) + a.String() }
 // acquire could take effect after its clean-up was answered.
 func void(a impls.Attempt) string { return "lockbench/void/" + a.String() }
 
-// commit sends one transaction.
-func (c *client) commit(ctx context.Context, when clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+// absent compares true if the key is not there.
+func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
+
+// commit sends one transaction. If the server no longer knows the lease that it
+// names, the session ends now instead of at its next renewal, so that the next
+// attempt begins with a new one.
+func (c *client) commit(ctx context.Context, s *session, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	r, cancel := request(ctx, c.cfg.Timeout)
 	defer cancel()
-	resp, err := c.api.Txn(r).If(when).Then(then...).Else(otherwise...).Commit()
+	resp, err := c.api.Txn(r).If(when...).Then(then...).Else(otherwise...).Commit()
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		s.lose()
+	}
 	return resp, outcome(err, r.sent)
 }
 
@@ -139,7 +159,7 @@ func (c *client) acquire(ctx context.Context, key string, a impls.Attempt) (*hol
 		return nil, err
 	}
 	me := own(key, a)
-	resp, err := c.commit(ctx, clientv3.Compare(clientv3.CreateRevision(void(a)), "=", 0), []clientv3.Op{
+	resp, err := c.commit(ctx, s, []clientv3.Cmp{absent(void(a))}, []clientv3.Op{
 		clientv3.OpPut(me, "", clientv3.WithLease(s.lease)),
 		clientv3.OpGet(prefix(key), lastTwo()...),
 	}, nil)
@@ -174,19 +194,13 @@ func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 	if err != nil {
 		return nil, fmt.Errorf("try %s: %w", key, err)
 	}
-	r, cancel := request(ctx, c.cfg.Timeout)
-	defer cancel()
-	resp, err := c.api.Txn(r).If(
-		clientv3.Compare(clientv3.CreateRevision(prefix(key)).WithPrefix(), "=", 0),
-		clientv3.Compare(clientv3.CreateRevision(void(a)), "=", 0),
-	).Then(
-		clientv3.OpPut(own(key, a), "", clientv3.WithLease(s.lease)),
-	).Else(
-		clientv3.OpGet(void(a), clientv3.WithCountOnly()),
-	).Commit()
+	resp, err := c.commit(ctx, s,
+		[]clientv3.Cmp{absent(prefix(key)).WithPrefix(), absent(void(a))},
+		[]clientv3.Op{clientv3.OpPut(own(key, a), "", clientv3.WithLease(s.lease))},
+		[]clientv3.Op{clientv3.OpGet(void(a), clientv3.WithCountOnly())})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("try %s: %w", key, outcome(err, r.sent))
+		return nil, fmt.Errorf("try %s: %w", key, err)
 	case resp.Succeeded:
 		return &hold{client: c, session: s, key: key, attempt: a, fence: uint64(resp.Header.Revision)}, nil
 	case resp.Responses[0].GetResponseRange().Count > 0:
@@ -206,7 +220,7 @@ func (c *client) Cleanup(ctx context.Context, key string, a impls.Attempt) error
 		}
 	}
 	me := own(key, a)
-	resp, err := c.commit(ctx, clientv3.Compare(clientv3.CreateRevision(me), ">", 0),
+	resp, err := c.commit(ctx, s, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(me), ">", 0)},
 		[]clientv3.Op{clientv3.OpDelete(me)},
 		[]clientv3.Op{clientv3.OpPut(void(a), "", clientv3.WithLease(s.lease))})
 	switch {

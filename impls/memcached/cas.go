@@ -28,16 +28,23 @@ const (
 
 // cas is memcached/cas: an item that holds the attempt's token and expires.
 //
-//	acquire  add key token ttl+2
-//	extend   gets key; if it is the token, cas key token ttl+2
+//	acquire  add key token ttl+1; again after a wait if it was there
+//	extend   gets key; if it is the token, cas key token ttl+1
 //	release  gets key; if it is the token, cas key "" -1
 //
-// memcached looks at the clock once a second and keeps its whole seconds only,
-// so that an item of n seconds lives between n-1 and n of them. Its timer runs
-// late by about a millisecond each time (0.7 ms by trial), so that every twenty
-// minutes or so, and more often on a busy machine, one look comes so late that
-// it skips a second: what was stored before it then lives between n-2 and n-1.
-// The recipe asks for two seconds more than it trusts.
+// Round trips: 1 to acquire, 2 to release; a waiter adds 1 per poll.
+// Bound: the TTL, by the server's clock, which ticks once a second: an item of n
+// seconds lives between n-1 and n of them, so the recipe asks for one more than
+// it trusts. Takeover: up to a second after the TTL's end, plus the rest of a
+// poll.
+//
+// It promises one holder until the TTL is over. It fails when the holder goes
+// on after that (cas numbers begin again with the server, and fence nothing),
+// and when the server forgets the item: evicted for want of memory, flushed,
+// restarted, or its tick late by more than the second in hand.
+//
+// Source: the add-based lock of memcached's manual, whose delete may hit a
+// successor; compare-and-expire does not.
 type cas struct{}
 
 func (cas) Info() impls.Info {

@@ -21,14 +21,24 @@ const (
 
 // getLock is mysql/get-lock: a named lock of the server, held by a connection.
 //
-//	acquire  GET_LOCK(key, 1 s), again until it answers 1
+//	acquire  GET_LOCK(key, 1 s); again until it answers 1
 //	release  RELEASE_LOCK(key)
 //
-// All of a client's statements go through one connection, whose session the
-// lock belongs to. There is no lease: the lock ends with its release or with
-// the connection, so a TTL means nothing, and a holder that is merely silent
-// keeps it. A holder whose connection ended is told when it next uses it, at
-// its release, and not before: nothing reads from an idle connection.
+// Round trips: 1 to acquire, 1 to release; a waiter, whom the server wakes, adds
+// 1 per second.
+// Bound: the connection, on which all of a client's statements go; there is no
+// lease, and a TTL means nothing. Takeover: as soon as the server sees the
+// connection end, which a host that vanishes without a word may put off for as
+// long as TCP does.
+//
+// It promises one holder as long as its connection lives; a holder that is
+// merely silent keeps the lock, and everybody waits. It fails when the server
+// ends the connection (killed, idle for wait_timeout, restarted) or a proxy
+// does: nothing reads from an idle connection, so its holder is told when it
+// next uses it, at its release, and there is no token to fence with. It is not
+// replicated, and Galera refuses it.
+//
+// Source: the locking functions of the MySQL manual.
 type getLock struct{}
 
 func (getLock) Info() impls.Info {

@@ -53,8 +53,19 @@ const (
 //	extend   UPDATE the lease's end, if the row is still ours with that fence
 //	release  UPDATE the row to be nobody's, if it is still ours with that fence
 //
-// An owner whose lease is over keeps the row until somebody else takes it, and
-// may still extend or release it until then.
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
+// Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
+// rest of a poll. An owner whose lease is over keeps the row until somebody else
+// takes it, and may still extend or release it until then.
+//
+// It promises one holder until the TTL is over, and fencing tokens that grow.
+// It fails when the holder goes on after that and nothing checks its token,
+// when the server's clock is set forward, and, tokens included, when a commit
+// is lost: by a crash where the log is not flushed at each commit, or a failover
+// to a replica that had not received it.
+//
+// Source: the lock table of many schedulers, with a fence column and no client's
+// clock.
 type leaseRow struct{}
 
 func (leaseRow) Info() impls.Info {

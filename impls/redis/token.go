@@ -30,9 +30,20 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 
 // token is redis/token: a key that holds the attempt's token and expires.
 //
-//	acquire  SET key token NX PX ttl
-//	extend   if GET key == token then PEXPIRE key ttl
-//	release  if GET key == token then DEL key
+//	acquire  SET key token NX PX ttl; again after a wait if it was there
+//	extend   if GET key == token then PEXPIRE key ttl    (one script)
+//	release  if GET key == token then DEL key            (one script)
+//
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
+// Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
+// rest of a poll.
+//
+// It promises one holder until the TTL is over. It fails when the holder goes
+// on after that (there is no token to fence with), and when the server forgets
+// the key: evicted, restarted before its last second was on disk, failed over
+// to a replica that had not heard of it, or its clock set forward.
+//
+// Source: the documentation of SET, "patterns"; release by script as there.
 type token struct{}
 
 func (token) Info() impls.Info {

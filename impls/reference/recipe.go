@@ -14,7 +14,21 @@ func Recipes() []impls.Recipe {
 	return []impls.Recipe{recipe{op: opAcquire}, recipe{op: opAcquireBroken}}
 }
 
-// recipe is a control; the op of its acquires is the whole difference.
+// recipe is a control, reference/mutex or reference/broken; the op of its
+// acquires is the whole difference.
+//
+//	acquire  asks the server: granted or busy; again after a wait if busy
+//	extend   asks the server: extended, or no longer ours
+//	release  asks the server: freed, or no longer ours
+//
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
+// Bound: the TTL, by the server's monotonic clock. Takeover: at the TTL's end,
+// plus the rest of a poll.
+//
+// The right one promises one holder until its TTL is over and tokens that grow,
+// and fails only as every lease does: by a holder that goes on after that. The
+// broken one grants about 1 % of the contended attempts although the lock is
+// held.
 type recipe struct{ op op }
 
 func (r recipe) Info() impls.Info {

@@ -15,22 +15,33 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// sequence is the recipe zookeeper/sequence: a queue of ephemeral nodes that
-// the server numbers.
+// sequence is zookeeper/sequence: a queue of ephemeral nodes that the server
+// numbers.
 //
-// To acquire, a client creates a node below the lock's own, ephemeral, named by
-// its attempt and numbered by the server, and lists the lock's nodes. If its
-// number is the lowest it holds the lock. Otherwise it watches the node before
-// its own, that one alone, and lists again when that is gone. To release, it
-// deletes its node.
+//	acquire  create a node below the lock's own, ephemeral, named by the attempt
+//	         and numbered by the server; list the nodes; the lowest number: ours.
+//	         Otherwise watch the node before ours, that one alone, and list again
+//	         when it is gone
+//	release  delete the node
 //
 // The attempt in the name lets a client find its node if the answer to the
 // creation was lost. Nodes are compared by number only, and a client believes
 // no listing in which its own node is missing.
 //
-// The fencing token is the number plus one. It grows as long as the lock's own
-// node lives, which is never deleted here; deleting it begins the numbers
-// anew, and after 2^31 nodes they overflow, which is an error.
+// Round trips: 2 to acquire, 1 to release, the first and the last a write of a
+// quorum; a waiter adds its watch and a list.
+// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
+// three quarters of it, for sessions expire by whole ticks, of which a TTL may
+// have as few as two.
+//
+// It promises one holder at a time, in order of arrival, while its session
+// lives, and a fencing token, the number plus one, as long as the lock's own
+// node lives: deleting that begins the numbers anew, which nothing here does,
+// and after 2^31 nodes they overflow, which is an error. It fails when a holder
+// that was stopped or cut off goes on although its session expired, and nothing
+// checks its token: Lost tells it, but cannot stop it.
+//
+// Source: ZooKeeper's recipe for locks, with protected creation.
 type sequence struct{}
 
 func (sequence) Info() impls.Info {
