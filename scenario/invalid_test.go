@@ -275,4 +275,22 @@ func TestNearest(t *testing.T) {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
+	known = []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row", "mysql/get-lock", "reference/mutex", "reference/broken"}
+	for word, want := range map[string]string{
+		"redsi/token":            "redis/token",
+		" redis/token ":          "redis/token",
+		"get-lock":               "mysql/get-lock",
+		"mysql/getlock":          "mysql/get-lock",
+		"mysql/row":              "mysql/get-lock mysql/lease-row",
+		"etcd/lock":              "etcd/mutex",
+		"zookeper/sequence":      "zookeeper/sequence",
+		"zookeeper/ephemera":     "zookeeper/sequence",
+		"memcached/add":          "memcached/cas",
+		"postgres/advisory-lock": "",
+		"qqqqqqqqqqqq":           "",
+	} {
+		if got := strings.Join(scenario.Nearest(word, known), " "); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
 }

@@ -16,7 +16,8 @@ func Nearest(word string, known []string) []string {
 	if len(word) > 100 {
 		return nil
 	}
-	word = strings.ToLower(word)
+	word = strings.ToLower(strings.TrimSpace(word))
+	family, _, member := strings.Cut(word, "/")
 	var found []candidate
 	for _, name := range known {
 		cost := distance(word, name)
@@ -25,6 +26,11 @@ func Nearest(word string, known []string) []string {
 		// name, which the number of missing letters would hide.
 		if len(word) >= 3 && strings.Contains(name, word) {
 			cost = min(cost, 1)
+		}
+		// "etcd/lock" for "etcd/mutex": the backend is right, so its recipes
+		// are worth naming, unless another name is nearer.
+		if member && strings.HasPrefix(name, family+"/") {
+			cost = min(cost, limit)
 		}
 		if cost <= limit {
 			found = append(found, candidate{name, cost})

@@ -33,7 +33,7 @@ func checkTTL(r impls.Recipe, backend string) func(time.Duration, map[string]str
 
 func unknownRecipe(id string) error {
 	err := fmt.Errorf("no recipe %q", id)
-	if near := all.Nearest(id); len(near) > 0 {
+	if near := catalogue().Nearest(id); len(near) > 0 {
 		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 	}
 	return err

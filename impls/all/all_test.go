@@ -1,7 +1,6 @@
 package all_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,31 +79,6 @@ func TestTTLsThatServersWouldChange(t *testing.T) {
 		}
 		if err := r.CheckTTL(c.ttl, c.lim); (err == nil) != c.taken {
 			t.Errorf("%s, TTL %v, %+v: %v", c.id, c.ttl, c.lim, err)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	for typed, want := range map[string]string{
-		"redis/tokn":         "redis/token",
-		"Redis/Token":        "redis/token",
-		"redsi/token":        "redis/token",
-		"redis":              "redis/token",
-		"get-lock":           "mysql/get-lock",
-		"mysql/getlock":      "mysql/get-lock",
-		"mysql/row":          "mysql/lease-row",
-		"etcd/lock":          "etcd/mutex",
-		"zookeper/sequence":  "zookeeper/sequence",
-		"zookeeper/ephemera": "zookeeper/sequence",
-		"memcached/add":      "memcached/cas",
-	} {
-		if got := all.Nearest(typed); !slices.Contains(got, want) {
-			t.Errorf("nearest to %q: %v, want %s among them", typed, got, want)
-		}
-	}
-	for _, typed := range []string{"", "postgres/advisory-lock", "qqqqqqqqqqqq"} {
-		if got := all.Nearest(typed); len(got) != 0 {
-			t.Errorf("nearest to %q: %v, want none", typed, got)
 		}
 	}
 }
