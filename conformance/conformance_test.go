@@ -56,13 +56,8 @@ func TestRecipes(t *testing.T) {
 func serve(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.Limits, counters func() map[string]int64) {
 	t.Helper()
 	if backend == "reference" {
-		path := filepath.Join(clustertest.Run(t).Dir(), "reference.sock")
-		s, err := reference.NewServer(path, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return impls.Config{Addresses: []string{path}}, impls.DefaultLimits(), s.Counters
+		s := newReference(t)
+		return impls.Config{Addresses: []string{s.path}}, impls.DefaultLimits(), s.Counters
 	}
 	settings := map[string]string{}
 	if backend == "zookeeper" {
@@ -82,6 +77,23 @@ func serve(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.
 		}
 		return sum
 	}
+}
+
+// served is a reference server and where it listens.
+type served struct {
+	*reference.Server
+	path string
+}
+
+func newReference(t *testing.T) served {
+	t.Helper()
+	path := filepath.Join(clustertest.Run(t).Dir(), "reference.sock")
+	s, err := reference.NewServer(path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return served{s, path}
 }
 
 // shortest is the shortest TTL that the recipe can be served with, of those
