@@ -7,5 +7,10 @@
 // time from the clock it is given and waits as the wait policy says, so that
 // faults and skew can be put in its way.
 //
+// What recipes have in common is here too: Rules, the table from a driver's
+// errors to outcomes, in which only listed errors are definite; Poll, the
+// waiting of those who ask again and again; Lease, the hold of those bound by a
+// TTL.
+//
 // It may import history; it knows nothing of servers, workloads or faults.
 package impls

@@ -4,7 +4,11 @@
 // Every client has one lease, its session, which it keeps alive by itself; the
 // keys that it writes hang on that lease and vanish with it.
 //
-// It may import impls.
+// Each recipe has a file of its own, with its description above it; driver.go
+// says how the driver is set up, session.go keeps the lease, queue.go waits, and
+// outcome.go says which of the driver's errors mean what.
+//
+// It may import impls and the driver, nothing else of lockbench.
 package etcd
 
 import "github.com/lockbench/lockbench/impls"

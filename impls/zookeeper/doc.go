@@ -6,7 +6,11 @@
 // package listens on its connection (see heard.go) to know until when the
 // servers have certainly heard of the client.
 //
-// It may import impls.
+// Each recipe has a file of its own, with its description above it; driver.go
+// says how the driver is set up, session.go keeps the session's end, queue.go
+// waits, and outcome.go says which of the driver's errors mean what.
+//
+// It may import impls and the driver, nothing else of lockbench.
 package zookeeper
 
 import "github.com/lockbench/lockbench/impls"
