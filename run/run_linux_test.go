@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
@@ -251,6 +252,9 @@ func TestKillNine(t *testing.T) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), envController+"="+dir)
+	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
+		cmd.Env = append(cmd.Env, "LOCKBENCH_SERVER_ETCD="+etcd)
+	}
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -266,7 +270,7 @@ func TestKillNine(t *testing.T) {
 	}
 	children := descendants(t, cmd.Process.Pid)
 	if len(children) < 8 { // five servers and three workers
-		t.Errorf("only %v run under the controller", children)
+		t.Errorf("only %v run under the controller: are all servers installed? `make servers` brings them", children)
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)

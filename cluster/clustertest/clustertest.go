@@ -36,8 +36,8 @@ func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 	if spec.LogDir == "" {
 		spec.LogDir = filepath.Join(run.Dir(), "logs-"+spec.Backend)
 	}
-	if spec.Binary == "" && spec.Backend == "etcd" && os.Getenv("LOCKBENCH_SERVER_ETCD") == "" {
-		spec.Binary = built(t, "etcd")
+	if spec.Binary == "" {
+		spec.Binary = Binary(t, spec.Backend)
 	}
 	c, err := cluster.Start(t.Context(), run, spec)
 	if err != nil {
@@ -95,6 +95,17 @@ func merge(list []map[string]string) map[string]string {
 		maps.Copy(all, m)
 	}
 	return all
+}
+
+// Binary is what a test has to name as a backend's server, since the command
+// would find it beside its own executable and a test binary lies elsewhere; ""
+// if the usual search will do.
+func Binary(t testing.TB, backend string) string {
+	t.Helper()
+	if backend != "etcd" || os.Getenv("LOCKBENCH_SERVER_ETCD") != "" {
+		return ""
+	}
+	return built(t, "etcd")
 }
 
 // built finds a server that `make servers` built into the module's bin/; "" if
