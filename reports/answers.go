@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/scenario"
 )
@@ -27,6 +28,11 @@ func answers(r run, es []*experiment) []string {
 	for _, e := range es {
 		if len(e.faults) > 0 {
 			out = append(out, held(e)...)
+		}
+	}
+	for _, e := range es {
+		if e.open() {
+			out = append(out, offered(e)...)
 		}
 	}
 	out = append(out, calm(es)...)
@@ -64,7 +70,8 @@ func fastest(e *experiment, clients int, what, unit string) []string {
 		return t
 	}
 	if len(ps) == 1 {
-		return []string{fmt.Sprintf("Alone, so nothing is compared, at %s: %s.", plural(clients, "client", "clients"), text(ps[0]))}
+		where := strings.TrimPrefix(what, "Fastest ")
+		return []string{fmt.Sprintf("%s, %s: %s; alone, so nothing is compared.", upper(where), plural(clients, "client", "clients"), text(ps[0]))}
 	}
 	line := fmt.Sprintf("%s, %s: %s", what, plural(clients, "client", "clients"), text(ps[0]))
 	for _, p := range ps[1:] {
@@ -169,6 +176,43 @@ func brokenText(rs []result) string {
 	return " (" + t + ")"
 }
 
+// offered says what became of the arrivals of an open loop.
+func offered(e *experiment) []string {
+	var out []string
+	for _, name := range e.rows {
+		for _, n := range e.counts {
+			var a scenario.Arrivals
+			for _, r := range done(e.runs[point{name, n}]) {
+				if r.Arrivals != nil {
+					a.Arrived, a.Completed = a.Arrived+r.Arrivals.Arrived, a.Completed+r.Arrivals.Completed
+					a.Dropped, a.InFlight = a.Dropped+r.Arrivals.Dropped, a.InFlight+r.Arrivals.InFlight
+				}
+			}
+			if a.Arrived == 0 {
+				continue
+			}
+			who := name
+			if len(e.counts) > 1 {
+				who += ", " + plural(n, "client", "clients")
+			}
+			line := fmt.Sprintf("%s/s offered to %s: %s arrived = %s completed + %s dropped + %s in flight at the end.",
+				rate(e.load.Rate), who, count(a.Arrived), count(a.Completed), count(a.Dropped), count(a.InFlight))
+			if a.Dropped > 0 {
+				line += " That is above its capacity."
+			}
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func allOf(n int, one, many string) string {
+	if n == 1 {
+		return "the one " + one
+	}
+	return fmt.Sprintf("all %d %s", n, many)
+}
+
 // calm says who kept one holder where nothing was broken on purpose.
 func calm(es []*experiment) []string {
 	var safe, runs int
@@ -210,7 +254,7 @@ func calm(es []*experiment) []string {
 	var out []string
 	switch {
 	case runs > 0 && safe == runs:
-		out = append(out, fmt.Sprintf("Without faults, every lock kept one holder at a time in all %s.", plural(runs, "contended run", "contended runs")))
+		out = append(out, fmt.Sprintf("Without faults, every lock kept one holder at a time in %s.", allOf(runs, "contended run", "contended runs")))
 	case runs > 0:
 		out = append(out, fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names)))
 	}

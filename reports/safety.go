@@ -18,8 +18,8 @@ func (b *builder) safety(es []*experiment) section {
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
 			column{Name: "verdict", Left: true}, column{Name: "promise", Left: true}, column{Name: "liveness", Left: true},
-			column{Group: "plain register", Name: "lost"}, column{Group: "plain register", Name: "stale"},
-			column{Group: "fenced register", Name: "lost"}, column{Group: "fenced register", Name: "rejected"},
+			column{Group: "plain reg.", Name: "lost"}, column{Group: "plain reg.", Name: "stale"},
+			column{Group: "fenced reg.", Name: "lost"}, column{Group: "fenced reg.", Name: "refused"},
 			column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
 		b.rows(&t, e, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
 		t.Below = faultLines(e)

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -20,7 +19,7 @@ func (b *builder) uncontended(es []*experiment) section {
 			t.Cols = []column{{Name: "clients"}, {Name: "pairs/s"}, {Group: "acquire", Name: "p50"}, {Group: "acquire", Name: "p99"}, {Group: "acquire", Name: "max"}}
 			b.rows(&t, e, func(rs []result) []cell {
 				return []cell{b.cell(rs, "throughput", mThroughput()), b.cell(rs, "acquire p50", mAcquire(p50)),
-					b.cell(rs, "acquire p99", mAcquire(p99)), b.cell(rs, "acquire max", mAcquire(top))}
+					b.percentile(rs, "acquire p99", mAcquire(p99), acquires), b.cell(rs, "acquire max", mAcquire(top))}
 			})
 		} else {
 			b.pairs(&t, e)
@@ -54,7 +53,7 @@ func (b *builder) pairs(t *table, e *experiment) {
 			if z := statOf(e.runs[point{name, n}], mAcquire(p99).get); z.n > 0 {
 				a.Text += " / " + nanos(z.med)
 			}
-			r.Cells = append(r.Cells, a)
+			r.Cells = append(r.Cells, b.few(a, e.runs[point{name, n}], acquires))
 		}
 		t.Rows = append(t.Rows, r)
 	}
@@ -124,7 +123,7 @@ func (b *builder) contended(es []*experiment) section {
 		b.rows(&t, e, func(rs []result) []cell {
 			return []cell{
 				b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
-				b.cell(rs, "wait p50", mAcquire(p50)), b.cell(rs, "wait p99", mAcquire(p99)), b.cell(rs, "longest wait", mAcquire(top)),
+				b.cell(rs, "wait p50", mAcquire(p50)), b.percentile(rs, "wait p99", mAcquire(p99), acquires), b.cell(rs, "longest wait", mAcquire(top)),
 				b.cell(rs, "handoff", mHandoff()), b.cell(rs, "fairness", mFairness()), {Text: waits(rs)},
 			}
 		})
@@ -191,9 +190,12 @@ func (b *builder) openLoop(es []*experiment) section {
 				cs, tail = []cell{x, x, x, x}, x
 			} else if d > 0 {
 				cs[2].Class = warn
-				cs[2].Marks = []int{b.note("Arrivals were dropped: the offered rate is above what the lock can serve, so percentiles describe this window only, not a steady state.")}
 			}
-			cs = append(cs, b.cell(rs, "response p50", mResponse(p50)), b.cell(rs, "response p99", mResponse(p99)), b.cell(rs, "response max", mResponse(top)))
+			if d > 0 && statOf(rs, mResponse(p50).get).n == 0 {
+				x := b.dash(noteDropped)
+				return append(cs, x, x, x, tail)
+			}
+			cs = append(cs, b.cell(rs, "response p50", mResponse(p50)), b.percentile(rs, "response p99", mResponse(p99), responses), b.cell(rs, "response max", mResponse(top)))
 			return append(cs, tail)
 		})
 		s.Tables = append(s.Tables, t)
@@ -242,42 +244,4 @@ func (b *builder) caveat(e *experiment) []string {
 		return []string{"1 run is not a comparison: repeats show how much these numbers vary by themselves."}
 	}
 	return nil
-}
-
-// warnings marks what the runs warn of. Warnings that differ only in their
-// numbers are one footnote, which counts them.
-func (b *builder) warnings(rs []result) []int {
-	var marks []int
-	for _, r := range rs {
-		for _, w := range r.Warnings {
-			w = clean(w)
-			k := strings.Map(func(c rune) rune {
-				if c >= '0' && c <= '9' || c == '.' {
-					return -1
-				}
-				return c
-			}, w)
-			l := b.warned[k]
-			if l == nil {
-				l = &alike{text: "Warning: " + w, where: map[string]bool{}}
-				l.mark = b.note(l.text)
-				b.warned[k] = l
-			}
-			l.where[r.Name+"\x00"+w] = true
-			if n := len(l.where) - 1; n > 0 {
-				b.notes[l.mark-1] = fmt.Sprintf("%s (and %s like it)", l.text, plural(n, "warning", "warnings"))
-			}
-			if !slices.Contains(marks, l.mark) {
-				marks = append(marks, l.mark)
-			}
-		}
-	}
-	return marks
-}
-
-// alike are the warnings behind one footnote.
-type alike struct {
-	mark  int
-	text  string
-	where map[string]bool
 }

@@ -57,7 +57,11 @@ func renderText(c *content, o TableOptions) string {
 		p.line("")
 		p.line(p.paint("NOTES", "1"))
 		for i, n := range c.Notes {
-			p.wrap(superscript(i+1)+" "+n, "  ")
+			color := ""
+			if strings.HasPrefix(n, "Warning: ") {
+				color = "33"
+			}
+			p.wrapIn(color, superscript(i+1)+" "+n, "  ")
 		}
 	}
 	p.line("")
@@ -71,6 +75,18 @@ func renderText(c *content, o TableOptions) string {
 func (p *textPrinter) line(s string) {
 	p.WriteString(strings.TrimRight(s, " "))
 	p.WriteByte('\n')
+}
+
+// wrapIn wraps in a colour, "" for none.
+func (p *textPrinter) wrapIn(color, s, indent string) {
+	q := &textPrinter{width: p.width}
+	q.wrap(s, indent)
+	for l := range strings.Lines(q.String()) {
+		if l = strings.TrimSuffix(l, "\n"); color != "" {
+			l = p.paint(l, color)
+		}
+		p.line(l)
+	}
 }
 
 // wrap breaks a sentence at spaces; lines after the first start with indent.
