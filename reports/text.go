@@ -128,14 +128,25 @@ func (p *textPrinter) table(t table) {
 			at += len(gap) + widths[to]
 			to++
 		}
+		// Columns under one heading stay together where they can.
+		if g := to; g < len(t.Cols) && t.Cols[g].Group != "" {
+			for g > from && t.Cols[g-1].Group == t.Cols[to].Group {
+				g--
+			}
+			if g > from {
+				for ; to > g; to-- {
+					at -= len(gap) + widths[to-1]
+				}
+			}
+		}
 		// Text in the last column wraps where a little room is left for it.
 		if room := p.width - at - len(gap); to == len(t.Cols)-1 && t.Cols[to].Left && room >= minText {
 			widths[to] = room
 			to++
 		}
 		p.block(t, head, widths, from, to, from == 0)
-		if to >= len(t.Cols) {
-			break
+		if to >= len(t.Cols) || !slices.ContainsFunc(t.Rows, func(r row) bool { return r.Span == "" }) {
+			break // what is left has nothing to show
 		}
 		from = to
 	}

@@ -72,6 +72,9 @@ func (p *progress) Done(r scenario.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
+	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
+		return // nor had it begun; the table says so
+	}
 	fmt.Fprintf(p.w, "%-*s %s\n", nameWidth, p.prefix, p.outcome(r))
 }
 
