@@ -18,6 +18,7 @@ func wrong(id string) bool { return id == "reference/broken" }
 
 // TestRecipes runs the suite on every recipe and topology, on real servers.
 func TestRecipes(t *testing.T) {
+	t.Parallel()
 	type place struct{ backend, topology string }
 	groups := map[place][]impls.Recipe{}
 	for _, r := range all.Recipes() {

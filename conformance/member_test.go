@@ -19,6 +19,7 @@ import (
 // clients of all three contend: nobody holds the lock beside another, tokens grow, and
 // everybody goes on with the two that are left.
 func TestMemberKilled(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []string{"etcd", "zookeeper"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()

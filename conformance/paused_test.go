@@ -86,6 +86,7 @@ func newAttempt() (a impls.Attempt) {
 // SIGSTOP: another is granted the lock, and when the process goes on it is
 // told, and acquires again with a greater token.
 func TestPausedHolder(t *testing.T) {
+	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
