@@ -37,8 +37,13 @@ func answers(r run, es []*experiment) []string {
 	}
 	out = append(out, calm(es)...)
 	b := newBuilder(r)
+	var absent []string
 	for _, m := range b.missing() {
-		out = append(out, fmt.Sprintf("Not in this comparison: %s, %s.", clean(m.name), m.text))
+		status, _, _ := strings.Cut(m.text, ":")
+		absent = append(absent, fmt.Sprintf("%s (%s)", clean(m.name), status))
+	}
+	if len(absent) > 0 {
+		out = append(out, fmt.Sprintf("Not in this comparison: %s; why, and what to do, stands under SERVERS.", list(absent)))
 	}
 	return out
 }

@@ -12,12 +12,12 @@ func Advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return "the disk is full: free some space, or choose another folder with --out (servers keep their data under TMPDIR)"
+	case errors.Is(err, ErrTemp):
+		return "set TMPDIR to a folder that exists and that you may write to"
 	case errors.Is(err, fs.ErrPermission):
 		return "check who owns the folder, or choose another one with --out"
 	case errors.Is(err, ErrFolder):
 		return "choose another folder with --out"
-	case errors.Is(err, ErrTemp):
-		return "set TMPDIR to a folder that exists and that you may write to"
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"time"
@@ -55,6 +56,9 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		return Outcome{}, err
 	}
 	swept, err := supervise.Sweep(o.Temp)
+	if errors.Is(err, fs.ErrPermission) {
+		err = unusable(ErrTemp, err)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
