@@ -12,7 +12,11 @@ import (
 type Attempt [16]byte
 
 // String returns the id in lower-case hexadecimal, 32 digits.
-func (a Attempt) String() string { return hex.EncodeToString(a[:]) }
+func (a Attempt) String() string {
+	var digits [2 * len(a)]byte // on the stack: this is on the way of every call
+	hex.Encode(digits[:], a[:])
+	return string(digits[:])
+}
 
 // IsZero reports whether a is the zero id, which no attempt has.
 func (a Attempt) IsZero() bool { return a == Attempt{} }

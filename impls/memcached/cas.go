@@ -3,6 +3,7 @@ package memcached
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -107,7 +108,7 @@ func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	if err := c.begin(ctx, "acquire", key); err != nil {
 		return nil, err
 	}
-	tok := []byte(a.String())
+	tok := hex.AppendEncode(nil, a[:])
 	sent := c.cfg.Clock.Now()
 	err := c.mc.Add(&memcache.Item{Key: key, Value: tok, Expiration: c.exptime})
 	switch {

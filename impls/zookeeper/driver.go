@@ -26,6 +26,8 @@ type driver struct {
 	// request that its caller gave up must have ended before the next is
 	// sent, or it could take effect after the next was answered.
 	turn chan struct{}
+	// limit is the timer of the request under way.
+	limit *time.Timer
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -41,7 +43,7 @@ type driver struct {
 
 // open connects and waits for the first session.
 func open(ctx context.Context, cfg impls.Config) (*driver, error) {
-	d := &driver{cfg: cfg, turn: make(chan struct{}, 1), ready: make(chan struct{}), stop: func() bool { return true }}
+	d := &driver{cfg: cfg, turn: make(chan struct{}, 1), limit: time.NewTimer(cfg.Timeout), ready: make(chan struct{}), stop: func() bool { return true }}
 	d.life, d.end = context.WithCancel(context.Background())
 	hosts := &hosts{}
 	conn, events, err := zk.Connect(cfg.Addresses, cfg.TTL,
@@ -174,17 +176,22 @@ func (d *driver) live(ctx context.Context) (*session, error) {
 // do carries out one request f of the driver. A request that is not answered
 // within the request timeout loses its connection, and with it its doubtful
 // life: the driver then ends it, and comes back with the same session.
+//
+// It is called by one goroutine at a time. It is on the way of every call, so
+// it makes neither a context nor a timer of its own where all goes well.
 func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
-	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return none, impls.NotSent(err)
 	}
+	d.limit.Reset(d.cfg.Timeout)
+	defer d.limit.Stop()
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
 		return none, impls.NotSent(ctx.Err())
+	case <-d.limit.C:
+		return none, impls.NotSent(context.DeadlineExceeded)
 	}
 	type result struct {
 		value T
@@ -192,16 +199,28 @@ func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, 
 	}
 	done := make(chan result, 1)
 	go func() {
-		stop := d.cfg.Clock.AfterFunc(d.cfg.Timeout, d.cut)
 		v, err := f(d.conn)
-		stop()
 		<-d.turn
 		done <- result{v, err}
 	}()
 	select {
 	case r := <-done:
+		if r.err == nil {
+			return r.value, nil
+		}
 		return r.value, rules().Outcome(r.err)
+	case <-d.limit.C:
+		d.cut()
+		return none, rules().Outcome(context.DeadlineExceeded)
 	case <-ctx.Done():
+		// Its caller gives it up; it ends when it is answered, or by its limit.
+		go func() {
+			select {
+			case <-done:
+			case <-time.After(d.cfg.Timeout):
+				d.cut()
+			}
+		}()
 		return none, rules().Outcome(ctx.Err())
 	}
 }
