@@ -71,8 +71,10 @@ func options(t testing.TB, list []scenario.Scenario) Options {
 func TestControls(t *testing.T) {
 	list := plan(t, []string{"reference/mutex", "reference/broken"}, scenario.Settings{
 		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{8}, Warmup: duration(200 * time.Millisecond),
-		// One contended acquire in a hundred is granted twice: on a machine
-		// under load two seconds may see no such grant.
+		// One contended acquire in a hundred is granted twice: enough of them,
+		// quick polls and a while, so that chance cannot spare the lock even on
+		// a machine under load.
+		Poll:     &scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
 		Duration: duration(6 * time.Second),
 	})
 	out, err := Run(t.Context(), options(t, list))
