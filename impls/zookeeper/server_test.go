@@ -61,11 +61,17 @@ func cutConnection(t *testing.T, addresses []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The waiter has its place, and knows it, before the cut: a place whose
+	// answer the cut swallows is a doubt, and rightly so.
+	place, err := waiter.enqueue(t.Context(), "cut", recipetest.NewAttempt())
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := make(chan error, 1)
 	go func() {
-		h, err := waiter.Acquire(t.Context(), "cut", recipetest.NewAttempt())
+		err := waiter.wait(t.Context(), place)
 		if err == nil {
-			err = h.Release(t.Context())
+			err = place.Release(t.Context())
 		}
 		got <- err
 	}()
