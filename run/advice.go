@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -10,7 +11,8 @@ import (
 // the others.
 func Advice(err error) string {
 	switch {
-	case errors.Is(err, syscall.ENOSPC):
+	// A worker's error comes through a pipe, as text.
+	case errors.Is(err, syscall.ENOSPC), err != nil && strings.Contains(err.Error(), syscall.ENOSPC.Error()):
 		return "the disk is full: free some space, or choose another folder with --out (servers keep their data under TMPDIR)"
 	case errors.Is(err, ErrTemp):
 		return "set TMPDIR to a folder that exists and that you may write to"
