@@ -83,8 +83,9 @@ type Hold interface {
 	Extend(ctx context.Context) error
 
 	// Release frees the lock if it is still this attempt's: nil, ErrLost if
-	// it was no longer ours, else unknown. A hold can be released once; a
-	// second call answers ErrLost without sending anything.
+	// it was no longer ours, else unknown. After a definite answer a second
+	// call answers ErrLost without sending anything; after a doubt it may ask
+	// again.
 	Release(ctx context.Context) error
 }
 

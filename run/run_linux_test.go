@@ -112,8 +112,10 @@ func TestControls(t *testing.T) {
 // The fault finds its holder, and the history proves it: the lease is outlived,
 // the plain register damaged, the fenced one not.
 func TestHolderPause(t *testing.T) {
+	// A long hold, so that the pause falls between the reads and the writes and
+	// not into the moment between the writes and the release.
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.GuardedCounter, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
+		Workload: &scenario.Workload{Kind: scenario.GuardedCounter, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
 		Clients:  []int{4}, TTL: duration(time.Second), Warmup: duration(200 * time.Millisecond),
 		Faults: []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(300 * time.Millisecond)}},
 	})
