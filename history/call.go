@@ -38,18 +38,20 @@ type Kind uint8
 
 // The kinds of calls. The numbers are part of the file format.
 const (
-	KindAcquire Kind = 1 + iota // blocks until held, or until its deadline
-	KindTry                     // answers held or busy at once
-	KindRelease                 // of a hold
-	KindCleanup                 // a release, by attempt, after an acquire that did not end in held
-	KindExtend                  // renews a hold
-	KindLost                    // not a call: the client observed that its hold was gone; invoke and return are that moment
-	KindRead                    // of the guarded register
-	KindWrite                   // to the guarded register
-	KindFinal                   // by the controller, after the last client: what the register held
+	KindAcquire  Kind = 1 + iota // blocks until held, or until its deadline
+	KindTry                      // answers held or busy at once
+	KindRelease                  // of a hold
+	KindCleanup                  // a release, by attempt, after an acquire that did not end in held
+	KindExtend                   // renews a hold
+	KindLost                     // not a call: the client observed that its hold was gone; invoke and return are that moment
+	KindRead                     // of the guarded register
+	KindWrite                    // to the guarded register
+	KindFinal                    // by the controller, after the last client: what the register held
+	KindAlso                     // not a call: the attempt's next acquire is of this key too (a batch); stamped before that acquire's invoke
+	KindEnqueued                 // not a call: the attempt has its place in the queue; stamped within its acquire
 )
 
-var kindNames = [...]string{"", "acquire", "try", "release", "cleanup", "extend", "lost", "read", "write", "final"}
+var kindNames = [...]string{"", "acquire", "try", "release", "cleanup", "extend", "lost", "read", "write", "final", "also", "enqueued"}
 
 // String returns the kind's word, as exports and reports use it.
 func (k Kind) String() string {
@@ -112,6 +114,9 @@ const (
 	// FlagDrain marks a call made after the measured window, to leave the
 	// lock free.
 	FlagDrain
+	// FlagShared marks the calls of an attempt that takes the lock for
+	// reading: readers share it, and exclude writers.
+	FlagShared
 )
 
 // Call is one record of a history.

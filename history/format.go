@@ -29,7 +29,7 @@ const (
 
 	flagSealed = 1
 
-	allFlags = FlagWarmup | FlagFenced | FlagStale | FlagLeaseTimer | FlagDrain
+	allFlags = FlagWarmup | FlagFenced | FlagStale | FlagLeaseTimer | FlagDrain | FlagShared
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

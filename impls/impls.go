@@ -32,7 +32,8 @@ type Recipe interface {
 }
 
 // Client is one user of locks. Its methods are called by one goroutine at a
-// time; a client holds at most one lock of a key at once.
+// time; a client holds at most one lock of a key at once, unless it is
+// Reentrant.
 //
 // Errors name their outcome by errors.Is; see Outcome.
 type Client interface {
@@ -97,6 +98,7 @@ const (
 	BoundTTL        Bound = "ttl"        // a lease by the server's clock
 	BoundSession    Bound = "session"    // a lease kept alive in the background
 	BoundConnection Bound = "connection" // the server sees the connection end
+	BoundNone       Bound = "none"       // nothing: it is held until somebody releases it
 )
 
 // Leased reports whether a hold may end while its owner lives but is silent.
@@ -110,6 +112,15 @@ type Info struct {
 	Promise  string // one line: what it promises, and on which conditions
 	Document string // where the recipe comes from
 	Bound    Bound
+	// Fails tells, in a line, how it is known to fail; "" for a recipe that
+	// keeps its promise as long as the promise's own conditions are met.
+	Fails string
+	// Has lists the properties that it promises. Those it does not list it
+	// promises not to have: conformance takes either for a promise.
+	Has []Property
+	// Steps are its named steps in the order in which a call comes to them,
+	// besides StepWaiting and StepWoken.
+	Steps []Step
 	// Broken marks a control that is wrong on purpose, and must be caught.
 	Broken bool
 
@@ -130,7 +141,8 @@ type Info struct {
 	// acquire. See cluster.Counters. A name that ends in * matches by prefix.
 	Requests []string
 	// Takeover bounds the time from the death of a holder to the next grant
-	// while somebody waits, for a TTL; without the wait policy's interval.
+	// while somebody waits, for a TTL; without the wait policy's interval. It is
+	// nil if the bound is BoundNone: then nobody need ever be granted it.
 	Takeover func(ttl time.Duration) time.Duration `json:"-"`
 }
 
@@ -145,7 +157,8 @@ func DefaultLimits() Limits {
 	return Limits{TickTime: 2 * time.Second, ElectionTimeout: time.Second}
 }
 
-// Config is what a client is opened with. All fields but Account are required.
+// Config is what a client is opened with. All fields but Account, Steps and
+// Shared are required.
 type Config struct {
 	Addresses []string // host:port of each server, in node order; a path for reference recipes
 	Account   Account
@@ -155,6 +168,11 @@ type Config struct {
 	TTL       time.Duration
 	// Timeout limits one request on the wire, apart from waiting for a lock.
 	Timeout time.Duration
+	// Steps, if not nil, is told when a call comes to a named step.
+	Steps Steps
+	// Shared, if not nil, is what the clients of one process have in common:
+	// a recipe that draws its connections from a pool draws them from there.
+	Shared *Shared
 }
 
 // Account is how to log in where the backend wants it (mysql).

@@ -50,7 +50,7 @@ func (u *uniform) String() string {
 
 // Poll is an Acquire that asks again and again: it calls try until that answers
 // anything but ErrBusy, and waits in between as cfg's policy says, on cfg's
-// clock. If ctx ends while it waits nothing is open, for the last answer was
+// clock. Before each wait it reaches StepWaiting. If ctx ends while it waits nothing is open, for the last answer was
 // definite: that is ErrFailed.
 func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
 	for {
@@ -58,6 +58,7 @@ func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(conte
 		if err == nil || !errors.Is(err, ErrBusy) || errors.Is(err, ErrUnknown) {
 			return h, err
 		}
+		cfg.Reach(ctx, StepWaiting)
 		if err := cfg.Clock.Sleep(ctx, cfg.Wait.Next()); err != nil {
 			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
 		}

@@ -67,10 +67,24 @@ const (
 	HotKey         = "hot-key"
 	Keys           = "keys"
 	GuardedCounter = "guarded-counter"
+	TryStorm       = "try-storm"
+	ReadWrite      = "read-write"
+	Reentrant      = "reentrant"
+	Batch          = "batch"
+	Churn          = "churn"
+	Takeover       = "takeover"
+	// Properties is no load: the conformance suite measures the recipe's
+	// properties on the scenario's servers.
+	Properties = "properties"
 )
 
 // The faults.
-const HolderPause = "holder-pause"
+const (
+	HolderPause = "holder-pause"
+	HolderKill  = "holder-kill"
+	StepPause   = "step-pause"
+	StepKill    = "step-kill"
+)
 
 // The topologies and environments of the design; a recipe says on which
 // topologies it runs, and this version runs servers as processes only.

@@ -17,7 +17,9 @@ const (
 	DirClients   = "clients"       // one history file per client
 	FileFaults   = "faults.jsonl"  // FaultEvent per line
 	FileLatency  = "latency.hlog"
-	DirServers   = "servers" // logs
+	// FileProperties holds a Property per entry, as a JSON list.
+	FileProperties = "properties.json"
+	DirServers     = "servers" // logs
 )
 
 // Samples is what the run measured around a scenario that no history holds.
@@ -52,6 +54,9 @@ type WorkerSample struct {
 	InFlight           int64    `json:"in_flight,omitempty"`
 	PacerLateP99NS     int64    `json:"pacer_late_p99_ns,omitempty"`
 	ClockUncertaintyNS int64    `json:"clock_uncertainty_ns"`
+	// Steps counts how often the worker's clients came to each named step
+	// within the window.
+	Steps map[string]int64 `json:"steps,omitempty"`
 }
 
 // ServerSample is one server's account of the window.

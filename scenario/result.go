@@ -92,6 +92,17 @@ type Result struct {
 	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while somebody wanted one
 	RecoveryNS         *int64    `json:"recovery_ns"`    // from a fault's heal to the next grant, the longest
 	Arrivals           *Arrivals `json:"arrivals"`       // open loop only
+	// WokenPerRelease is how many waiting clients the server woke, for each
+	// release: 1 is what a queue needs, more is a herd. Null: the recipe polls.
+	WokenPerRelease *float64 `json:"woken_per_release"`
+	// OrderInversions counts grants that overtook a client which had its place
+	// in the queue for longer. Null: the recipe has no queue that shows.
+	OrderInversions *int64         `json:"order_inversions"`
+	Takeover        *TakeoverTimes `json:"takeover"` // null: no holder was killed
+
+	// Properties is what conformance measured; empty for a scenario with a
+	// load.
+	Properties []Property `json:"properties,omitempty"`
 
 	Safety     Safety            `json:"safety"`
 	Expect     Expect            `json:"expect"`
@@ -111,6 +122,39 @@ type Latency struct {
 	Max   int64   `json:"max"`
 	Mean  float64 `json:"mean"`
 	Count int64   `json:"count"`
+}
+
+// TakeoverTimes tells what became of the holds of killed clients.
+type TakeoverTimes struct {
+	Holds   int64 `json:"holds"`    // holds whose client was killed
+	Granted int64 `json:"granted"`  // of those, keys that another client got before the end
+	BoundNS int64 `json:"bound_ns"` // the takeover bound that the recipe declares; 0: none
+	// FromDeath is the time from the death to the next grant of the key.
+	FromDeath *Latency `json:"from_death_ns"`
+	// Lifetime is the real lease: the time from when the last confirmed
+	// acquire or renewal of the dead client was sent to the next grant.
+	Lifetime *Latency `json:"lifetime_ns"`
+	// UnansweredNS is the longest time that a dead client's key stayed taken
+	// at the end of the run, counted from the death; 0 if all were granted.
+	UnansweredNS int64 `json:"unanswered_ns"`
+}
+
+// The answers to whether a recipe has a property.
+const (
+	Yes           = "yes"
+	No            = "no"
+	NotApplicable = "n/a"
+	// Undecided, of a measured property: no answer could be had.
+)
+
+// Property is one property of a recipe, promised and measured.
+type Property struct {
+	Property string `json:"property"`
+	Claim    string `json:"claim,omitempty"` // "prop-exclusive"
+	Promised string `json:"promised"`        // yes, no
+	Measured string `json:"measured"`        // yes, no, n/a, unknown
+	// Evidence is what was seen, in a sentence.
+	Evidence string `json:"evidence"`
 }
 
 // Arrivals is the book of an open loop: Arrived = Completed + Dropped +

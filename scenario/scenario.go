@@ -33,7 +33,7 @@ type Scenario struct {
 
 // Load is what the clients do.
 type Load struct {
-	Kind string `json:"kind" yaml:"kind"` // uncontended, hot-key, keys, guarded-counter
+	Kind string `json:"kind" yaml:"kind"` // see Workloads
 
 	Keys         int      `json:"keys" yaml:"keys"`                                          // number of keys
 	Distribution string   `json:"distribution,omitempty" yaml:"distribution,omitempty"`      // uniform, zipf (keys only)
@@ -52,13 +52,27 @@ type Load struct {
 	// and writes: plain (carries tokens, enforces nothing), fenced (enforces
 	// them), or both, side by side under the very same faults.
 	Guard string `json:"guard,omitempty" yaml:"guard,omitempty"`
+
+	// Readers (read-write) is the share of acquires that are for reading.
+	Readers float64 `json:"readers,omitempty" yaml:"readers,omitempty"`
+	// Depth (reentrant) is how often a client locks before it works; it then
+	// releases as often, the work done while one hold is left.
+	Depth int `json:"depth,omitempty" yaml:"depth,omitempty"`
+	// Batch (batch) is how many keys an acquire takes at once.
+	Batch int `json:"batch,omitempty" yaml:"batch,omitempty"`
+	// Connections, of a worker's pool, which its clients share; 0: every
+	// client has connections of its own. For recipes that pin a connection.
+	Connections int `json:"connections,omitempty" yaml:"connections,omitempty"`
 }
 
 // Fault is one fault of a scenario's schedule.
 type Fault struct {
-	Kind string   `json:"kind" yaml:"kind"`                      // holder-pause
+	Kind string   `json:"kind" yaml:"kind"`                      // see Faults
 	At   Duration `json:"at_ns" yaml:"at"`                       // after the measured window began
 	For  Duration `json:"for_ns,omitempty" yaml:"for,omitempty"` // 0: what the kind needs, see chaos
+	// Step (step-pause, step-kill): the named step of the recipe at which the
+	// next client to come there is stopped or killed.
+	Step string `json:"step,omitempty" yaml:"step,omitempty"`
 }
 
 // Expect is what a scenario is expected to answer. An empty field expects

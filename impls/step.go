@@ -1,0 +1,34 @@
+package impls
+
+import "context"
+
+// Step is a named place in a recipe, between two requests or beside one. What
+// a client does there is nothing; a test or a fault may hold it there, or end
+// it, to show what a crash or a pause at the worst place does.
+type Step string
+
+// The steps that recipes have in common. Each recipe lists its own beside
+// them, in Info.Steps.
+const (
+	// StepWaiting: the lock was refused, or the attempt stands in the queue;
+	// what follows is waiting. A polling recipe comes here before every sleep.
+	StepWaiting Step = "waiting"
+	// StepWoken: the server told a waiter that something changed, and the
+	// waiter is about to look. A waiter that only asks again after a time of
+	// its own never comes here.
+	StepWoken Step = "woken"
+)
+
+// Steps is told when a client comes to a step. Production clients have none.
+type Steps interface {
+	// Reach is called on the goroutine that runs the client's call, with the
+	// call's context. It may take its time, and it may never come back.
+	Reach(ctx context.Context, s Step)
+}
+
+// Reach tells cfg.Steps, if there is one, that a call has come to s.
+func (cfg *Config) Reach(ctx context.Context, s Step) {
+	if cfg.Steps != nil {
+		cfg.Steps.Reach(ctx, s)
+	}
+}
