@@ -65,7 +65,7 @@ type jsonCall struct {
 }
 
 // flagNames are the words of the flags, by bit.
-var flagNames = [...]string{"warmup", "fenced", "stale", "lease-timer", "drain"}
+var flagNames = [...]string{"warmup", "fenced", "stale", "lease-timer", "drain", "shared"}
 
 // WriteJSONL writes h as JSON lines, as the package's documentation describes. Read and
 // ReadJSONL read them back to the same history.
