@@ -65,7 +65,7 @@ type Result struct {
 	Workload    Load              `json:"workload"`
 	Seed        uint64            `json:"seed"`
 	TTL         Duration          `json:"ttl_ns"`
-	TTLApplies  bool              `json:"ttl_applies"` // false where the recipe's bound is a connection
+	TTLApplies  bool              `json:"ttl_applies"` // false where the recipe's bound is a connection, or none
 	Bound       string            `json:"bound"`
 	WaitPolicy  string            `json:"wait_policy"` // "poll 5ms..15ms", or "woken by the server"
 	Faults      []FaultResult     `json:"faults"`
@@ -74,9 +74,11 @@ type Result struct {
 	DurationNS  int64             `json:"duration_ns"` // of the measured window
 
 	Acquired           int64     `json:"acquired"` // grants returned within the window
-	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly
+	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly; Busy among them
+	Busy               int64     `json:"busy"`     // tries that were answered: it is held
 	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
 	Throughput         *float64  `json:"throughput_per_s"`
+	TriesPerSecond     *float64  `json:"tries_per_s"` // tries answered, held or busy
 	PerSecond          []int64   `json:"acquired_per_second"`
 	Acquire            *Latency  `json:"acquire_ns"`  // service time: from the invoke to the grant
 	Response           *Latency  `json:"response_ns"` // from the intended start to the grant
@@ -137,6 +139,15 @@ type TakeoverTimes struct {
 	// UnansweredNS is the longest time that a dead client's key stayed taken
 	// at the end of the run, counted from the death; 0 if all were granted.
 	UnansweredNS int64 `json:"unanswered_ns"`
+	// Each is what the two distributions summarise, in the order of the deaths.
+	Each []OneTakeover `json:"each,omitempty"`
+}
+
+// OneTakeover is one hold of a killed client that another client succeeded.
+type OneTakeover struct {
+	Key         uint32 `json:"key"`
+	FromDeathNS int64  `json:"from_death_ns"`
+	LifetimeNS  int64  `json:"lifetime_ns"`
 }
 
 // The answers to whether a recipe has a property.
@@ -144,7 +155,7 @@ const (
 	Yes           = "yes"
 	No            = "no"
 	NotApplicable = "n/a"
-	// Undecided, of a measured property: no answer could be had.
+	// Beside them Undecided, of a measured property: no answer could be had.
 )
 
 // Property is one property of a recipe, promised and measured.
@@ -248,7 +259,8 @@ type WitnessCall struct {
 type FaultResult struct {
 	ID           string `json:"id"`
 	Kind         string `json:"kind"`
-	Status       string `json:"status"` // effective, missed
+	Step         string `json:"step,omitempty"` // of a fault at a named step
+	Status       string `json:"status"`         // effective, missed
 	Reason       string `json:"reason,omitempty"`
 	Target       string `json:"target,omitempty"`    // "client 3 (pid 4711)"
 	Mechanism    string `json:"mechanism,omitempty"` // "SIGSTOP"
