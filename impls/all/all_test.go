@@ -1,6 +1,7 @@
 package all_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,15 @@ import (
 // TestCatalogue: what later issues and users rely on by name is there, and
 // every recipe describes itself in full.
 func TestCatalogue(t *testing.T) {
-	for _, id := range []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row", "mysql/get-lock", "reference/mutex", "reference/broken"} {
+	for _, id := range []string{
+		"redis/token", "redis/watchdog", "redis/pubsub", "redis/fenced", "redis/reentrant", "redis/batch", "redis/redlock", "redis/setnx-expire", "redis/getset",
+		"etcd/mutex", "etcd/client-mutex", "etcd/single-key",
+		"zookeeper/sequence", "zookeeper/read-write", "zookeeper/client-lock", "zookeeper/exclusive-node", "zookeeper/watch-children",
+		"memcached/cas", "memcached/add-delete", "memcached/timestamp",
+		"mysql/lease-row", "mysql/get-lock", "mysql/for-update", "mysql/for-update-no-index",
+		"mysql/insert", "mysql/insert-reaper", "mysql/insert-reentrant", "mysql/insert-reentrant-count",
+		"reference/mutex", "reference/broken",
+	} {
 		if _, ok := all.Find(id); !ok {
 			t.Errorf("%s is missing", id)
 		}
@@ -27,17 +36,23 @@ func TestCatalogue(t *testing.T) {
 		if backend, name, ok := strings.Cut(i.ID, "/"); !ok || backend != i.Backend || name == "" {
 			t.Errorf("id %q does not begin with its backend %q", i.ID, i.Backend)
 		}
-		if i.Summary == "" || i.Promise == "" || i.Document == "" || len(i.Topologies) == 0 || i.RoundTrips == 0 || len(i.Requests) == 0 {
+		if i.Summary == "" || i.Promise == "" || i.Document == "" || len(i.Topologies) == 0 || i.RoundTrips == 0 || len(i.Requests) == 0 || len(i.Has) == 0 {
 			t.Errorf("%s leaves something unsaid: %+v", i.ID, i)
 		}
+		for _, p := range i.Has {
+			if !slices.ContainsFunc(impls.Properties(), func(known impls.PropertyInfo) bool { return known.Property == p }) {
+				t.Errorf("%s has a property %q that there is not", i.ID, p)
+			}
+		}
 		switch i.Bound {
-		case impls.BoundTTL, impls.BoundSession, impls.BoundConnection:
+		case impls.BoundTTL, impls.BoundSession, impls.BoundConnection, impls.BoundNone:
 		default:
 			t.Errorf("%s: bound %q", i.ID, i.Bound)
 		}
-		if i.Takeover == nil {
-			t.Errorf("%s declares no takeover bound", i.ID)
-		} else if i.Bound.Leased() && i.Takeover(4*time.Second) < 4*time.Second {
+		if (i.Takeover == nil) != (i.Bound == impls.BoundNone) {
+			t.Errorf("%s: bound %s, and a takeover bound: %t", i.ID, i.Bound, i.Takeover != nil)
+		}
+		if i.Bound.Leased() && i.Takeover(4*time.Second) < 4*time.Second {
 			t.Errorf("%s takes over after %v, before the TTL of 4s is over", i.ID, i.Takeover(4*time.Second))
 		}
 		// What cannot be served is said before a client is opened.

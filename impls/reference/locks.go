@@ -10,15 +10,16 @@ import (
 // locks is the state of all keys. It is not safe for concurrent use: the
 // server's mutex is what makes the lock right.
 type locks struct {
-	seed    uint64
-	keys    map[string]*lock
-	doubles int64
+	seed     uint64
+	keys     map[string]*lock
+	misdeeds int64 // how often a defect acted
 }
 
 // lock is the state of one key. The right lock has at most one holder.
 type lock struct {
 	fence   uint64
 	holders []holder
+	refused [16]byte // the attempt that was refused though the lock was free
 }
 
 type holder struct {
@@ -26,6 +27,9 @@ type holder struct {
 	end     time.Time
 	fence   uint64
 }
+
+// forever is longer than any run.
+const forever = 365 * 24 * time.Hour
 
 // handle carries out one request at the time now; status 0 means that there is
 // no such request.
@@ -38,26 +42,17 @@ func (ls *locks) handle(f *frame, now time.Time) (status, uint64) {
 	l.holders = slices.DeleteFunc(l.holders, func(h holder) bool { return !now.Before(h.end) })
 	own := slices.IndexFunc(l.holders, func(h holder) bool { return h.attempt == f.id })
 	switch f.op {
-	case opAcquire, opAcquireBroken:
-		if own >= 0 {
-			return statusDone, l.holders[own].fence
-		}
-		if len(l.holders) > 0 {
-			if f.op == opAcquire || !ls.doubled(f.id) {
-				return statusBusy, 0
-			}
-			ls.doubles++
-		}
-		l.fence++
-		l.holders = append(l.holders, holder{f.id, now.Add(f.ttl()), l.fence})
-		return statusDone, l.fence
+	case opAcquire:
+		return ls.acquire(f, l, own, now)
 	case opExtend:
 		if own < 0 {
 			return statusGone, 0
 		}
 		l.holders[own].end = now.Add(f.ttl())
 		return statusDone, l.holders[own].fence
-	case opRelease, opCleanup:
+	case opRelease:
+		return ls.release(f, l, own, now), 0
+	case opCleanup:
 		if own < 0 {
 			return statusGone, 0
 		}
@@ -68,11 +63,65 @@ func (ls *locks) handle(f *frame, now time.Time) (status, uint64) {
 	}
 }
 
-// doubled decides whether the broken lock grants this attempt although the
-// lock is held: about one attempt in a hundred. It depends on the seed and the
-// attempt alone, so it is the same however often the attempt asks, and no
-// order of goroutines can change it.
-func (ls *locks) doubled(attempt [16]byte) bool {
+func (ls *locks) acquire(f *frame, l *lock, own int, now time.Time) (status, uint64) {
+	switch {
+	case own >= 0:
+		return statusDone, l.holders[own].fence
+	case len(l.holders) > 0 && !ls.does(f, doubleGrant):
+		return statusBusy, 0
+	case len(l.holders) == 0 && l.refused != f.id && ls.does(f, falseBusy):
+		l.refused = f.id
+		return statusBusy, 0
+	}
+	if l.fence == 0 || !ls.does(f, staleToken) {
+		l.fence++
+	}
+	end := now.Add(f.ttl())
+	if ls.does(f, earlyExpiry) {
+		end = now
+	}
+	l.holders = append(l.holders, holder{f.id, end, l.fence})
+	return statusDone, l.fence
+}
+
+func (ls *locks) release(f *frame, l *lock, own int, now time.Time) status {
+	if own < 0 {
+		switch {
+		case f.defect == foreignRelease && len(l.holders) > 0:
+			ls.misdeeds++
+			l.holders = nil
+			return statusDone
+		case f.defect == lateSuccess:
+			ls.misdeeds++
+			return statusDone
+		}
+		return statusGone
+	}
+	if ls.does(f, lostRelease) {
+		l.holders[own].end = now.Add(forever)
+		return statusDone
+	}
+	l.holders = slices.Delete(l.holders, own, own+1)
+	if ls.does(f, falseLoss) {
+		return statusGone
+	}
+	return statusDone
+}
+
+// does decides whether the lock that f means has defect d, and f's attempt is
+// one of those on which it acts.
+func (ls *locks) does(f *frame, d defect) bool {
+	if f.defect != d || !ls.chosen(f.id) {
+		return false
+	}
+	ls.misdeeds++
+	return true
+}
+
+// chosen decides whether a defect acts on this attempt: on about one in a
+// hundred. It depends on the seed and the attempt alone, so it is the same
+// however often the attempt asks, and no order of goroutines can change it.
+func (ls *locks) chosen(attempt [16]byte) bool {
 	h := fnv.New64a()
 	var seed [8]byte
 	binary.BigEndian.PutUint64(seed[:], ls.seed)

@@ -9,13 +9,16 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the controls: the right lock and the wrong one.
+// Recipes lists the controls: the right lock, then the wrong ones.
 func Recipes() []impls.Recipe {
-	return []impls.Recipe{recipe{op: opAcquire}, recipe{op: opAcquireBroken}}
+	list := []impls.Recipe{recipe{}}
+	for _, b := range brokenOnes() {
+		list = append(list, recipe{b})
+	}
+	return list
 }
 
-// recipe is a control, reference/mutex or reference/broken; the op of its
-// acquires is the whole difference.
+// recipe is a control: reference/mutex, or one that is wrong in one thing.
 //
 //	acquire  asks the server: granted or busy; again after a wait if busy
 //	extend   asks the server: extended, or no longer ours
@@ -26,10 +29,8 @@ func Recipes() []impls.Recipe {
 // plus the rest of a poll.
 //
 // The right one promises one holder until its TTL is over and tokens that grow,
-// and fails only as every lease does: by a holder that goes on after that. The
-// broken one grants about 1 % of the contended attempts although the lock is
-// held.
-type recipe struct{ op op }
+// and fails only as every lease does: by a holder that goes on after that.
+type recipe struct{ broken }
 
 func (r recipe) Info() impls.Info {
 	info := impls.Info{
@@ -45,10 +46,12 @@ func (r recipe) Info() impls.Info {
 		RoundTrips: 2,
 		Requests:   []string{"acquire", "release", "extend", "cleanup"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
+		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
 	}
-	if r.op == opAcquireBroken {
-		info.ID, info.Broken = "reference/broken", true
-		info.Summary = "reference/mutex, but about 1 % of the attempts that find the lock held are granted it all the same"
+	if r.defect != sound {
+		info.ID, info.Broken, info.Fails = r.id, true, r.wrong
+		info.Summary = "reference/mutex, but " + r.wrong
 		info.Promise = "the same as reference/mutex, and breaks it on purpose"
 		info.Document = "lockbench's own control: it must always be caught"
 	}
@@ -70,7 +73,7 @@ func (r recipe) Open(ctx context.Context, cfg impls.Config) (impls.Client, error
 	if len(cfg.Addresses) != 1 {
 		return nil, fmt.Errorf("open a reference client: want the path of one socket, have %d addresses", len(cfg.Addresses))
 	}
-	c := &client{cfg: cfg, acquire: r.op}
+	c := &client{cfg: cfg, defect: r.defect}
 	if _, err := rand.Read(c.wire.id[:]); err != nil {
 		return nil, fmt.Errorf("draw the client's id: %w", err)
 	}
@@ -82,14 +85,14 @@ func (r recipe) Open(ctx context.Context, cfg impls.Config) (impls.Client, error
 }
 
 type client struct {
-	cfg     impls.Config
-	acquire op
-	wire    wire
+	cfg    impls.Config
+	defect defect
+	wire   wire
 }
 
 func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	start := c.cfg.Clock.Now()
-	st, fence, err := c.wire.call(ctx, &frame{op: c.acquire, id: a, n: int64(c.cfg.TTL), key: key})
+	st, fence, err := c.wire.call(ctx, &frame{op: opAcquire, defect: c.defect, id: a, n: int64(c.cfg.TTL), key: key})
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", key, err)
 	}
@@ -100,9 +103,11 @@ func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 		Clock: c.cfg.Clock,
 		TTL:   c.cfg.TTL,
 		Extend: func(ctx context.Context) error {
-			return c.ask(ctx, &frame{op: opExtend, id: a, n: int64(c.cfg.TTL), key: key})
+			return c.ask(ctx, &frame{op: opExtend, defect: c.defect, id: a, n: int64(c.cfg.TTL), key: key})
 		},
-		Free: func(ctx context.Context) error { return c.ask(ctx, &frame{op: opRelease, id: a, key: key}) },
+		Free: func(ctx context.Context) error {
+			return c.ask(ctx, &frame{op: opRelease, defect: c.defect, id: a, key: key})
+		},
 	}), nil
 }
 

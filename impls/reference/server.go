@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Server serves both controls. Its methods are safe for concurrent use.
+// Server serves all controls. Its methods are safe for concurrent use.
 type Server struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -24,8 +24,8 @@ type Server struct {
 }
 
 // NewServer listens on the unix socket at path, which must not exist yet, and
-// serves until Close. The seed decides which contended attempts the broken
-// lock grants although the lock is held.
+// serves until Close. The seed decides on which attempts the broken locks do
+// wrong.
 func NewServer(path string, seed uint64) (*Server, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -74,12 +74,11 @@ func (s *Server) Counters() map[string]int64 {
 	return out
 }
 
-// DoubleGrants tells how often the broken lock was granted although it was
-// held.
-func (s *Server) DoubleGrants() int64 {
+// Misdeeds tells how often a broken lock did what it does wrong.
+func (s *Server) Misdeeds() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.locks.doubles
+	return s.locks.misdeeds
 }
 
 func (s *Server) accept() {

@@ -81,33 +81,33 @@ func hammer(t *testing.T, r impls.Recipe, cfg impls.Config, clients, rounds int)
 
 func TestRightLockNeverGrantsTwice(t *testing.T) {
 	s, cfg := serve(t, 1)
-	if _, doubles := hammer(t, Recipes()[0], cfg, 16, 100); doubles != 0 || s.DoubleGrants() != 0 {
-		t.Errorf("%d double grants seen, %d counted, want none", doubles, s.DoubleGrants())
+	if _, doubles := hammer(t, Recipes()[0], cfg, 16, 100); doubles != 0 || s.Misdeeds() != 0 {
+		t.Errorf("%d double grants seen, %d counted, want none", doubles, s.Misdeeds())
 	}
 }
 
 func TestWrongLockGrantsTwice(t *testing.T) {
 	s, cfg := serve(t, 1)
 	grants, doubles := hammer(t, Recipes()[1], cfg, 16, 200)
-	if s.DoubleGrants() == 0 || doubles == 0 {
-		t.Errorf("%d double grants of %d, of which %d were seen: want some", s.DoubleGrants(), grants, doubles)
+	if s.Misdeeds() == 0 || doubles == 0 {
+		t.Errorf("%d double grants of %d, of which %d were seen: want some", s.Misdeeds(), grants, doubles)
 	}
 }
 
 // The share is exact arithmetic on hashes, not a matter of timing.
-func TestShareOfDoubleGrants(t *testing.T) {
+func TestShareOfMisdeeds(t *testing.T) {
 	for seed := range uint64(20) {
 		ls := locks{seed: seed}
 		n := 0
 		var a impls.Attempt
 		for i := range 20000 {
 			a[15], a[14] = byte(i), byte(i>>8)
-			if ls.doubled(a) {
+			if ls.chosen(a) {
 				n++
 			}
 		}
 		if n < 140 || n > 260 {
-			t.Errorf("seed %d: %d of 20000 attempts are granted twice, want about 200", seed, n)
+			t.Errorf("seed %d: %d of 20000 attempts are chosen, want about 200", seed, n)
 		}
 	}
 }
@@ -117,10 +117,10 @@ func TestSameSeedSameDecision(t *testing.T) {
 	differ := false
 	for range 10000 {
 		a := newAttempt()
-		if one.doubled(a) != two.doubled(a) {
+		if one.chosen(a) != two.chosen(a) {
 			t.Fatal("two servers of one seed disagree")
 		}
-		differ = differ || one.doubled(a) != other.doubled(a)
+		differ = differ || one.chosen(a) != other.chosen(a)
 	}
 	if !differ {
 		t.Error("the seed has no influence")

@@ -12,14 +12,14 @@ import (
 // first frame of a connection is a hello, which must be answered before
 // another may be sent.
 //
-//	frame:  length u16 of what follows · op u8 · id [16]byte · n i64 · key
+//	frame:  length u16 of what follows · op u8 · defect u8 · id [16]byte · n i64 · key
 //	answer: status u8 · fence u64
 //
-// Numbers are big-endian. The id is the client's in a hello, else the
+// Numbers are big-endian. The defect is what the lock shall do wrong. The id is the client's in a hello, else the
 // attempt's. The number is the generation of the connection in a hello (1, 2,
 // 3... of one client), and the TTL in nanoseconds in an acquire or extend.
 const (
-	frameFixed = 1 + 16 + 8
+	frameFixed = 1 + 1 + 16 + 8
 	frameMax   = 2 + frameFixed + maxKey
 	answerSize = 1 + 8
 	maxKey     = 1024
@@ -30,7 +30,6 @@ type op uint8
 const (
 	opHello op = 1 + iota
 	opAcquire
-	opAcquireBroken // an acquire from the lock that is wrong on purpose
 	opRelease
 	opExtend
 	opCleanup
@@ -41,7 +40,7 @@ func (o op) String() string {
 	switch o {
 	case opHello:
 		return "hello"
-	case opAcquire, opAcquireBroken:
+	case opAcquire:
 		return "acquire"
 	case opRelease:
 		return "release"
@@ -63,10 +62,11 @@ const (
 )
 
 type frame struct {
-	op  op
-	id  [16]byte
-	n   int64
-	key string
+	op     op
+	defect defect // of the lock that is meant
+	id     [16]byte
+	n      int64
+	key    string
 }
 
 var errFrame = errors.New("malformed frame")
@@ -74,7 +74,7 @@ var errFrame = errors.New("malformed frame")
 // append writes the frame behind b.
 func (f *frame) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(frameFixed+len(f.key)))
-	b = append(b, byte(f.op))
+	b = append(b, byte(f.op), byte(f.defect))
 	b = append(b, f.id[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(f.n))
 	return append(b, f.key...)
@@ -93,8 +93,8 @@ func readFrame(r io.Reader, buf []byte) (frame, error) {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return frame{}, err
 	}
-	f := frame{op: op(b[0]), n: int64(binary.BigEndian.Uint64(b[17:])), key: string(b[frameFixed:])}
-	copy(f.id[:], b[1:17])
+	f := frame{op: op(b[0]), defect: defect(b[1]), n: int64(binary.BigEndian.Uint64(b[18:])), key: string(b[frameFixed:])}
+	copy(f.id[:], b[2:18])
 	return f, nil
 }
 
