@@ -43,17 +43,20 @@ type Samples struct {
 
 // WorkerSample is what one worker process says of itself at its end.
 type WorkerSample struct {
-	PID                int      `json:"pid"`
-	Clients            []uint32 `json:"clients"`
-	Error              string   `json:"error,omitempty"` // it died, or could not go on; its last words
-	CPUNS              int64    `json:"cpu_ns"`          // user and system, within the window
-	MaxRSSB            int64    `json:"max_rss_bytes"`
-	Arrived            int64    `json:"arrived,omitempty"` // open loop, within the window
-	Completed          int64    `json:"completed,omitempty"`
-	Dropped            int64    `json:"dropped,omitempty"`
-	InFlight           int64    `json:"in_flight,omitempty"`
-	PacerLateP99NS     int64    `json:"pacer_late_p99_ns,omitempty"`
-	ClockUncertaintyNS int64    `json:"clock_uncertainty_ns"`
+	PID     int      `json:"pid"`
+	Clients []uint32 `json:"clients"`
+	Error   string   `json:"error,omitempty"` // it died, or could not go on; its last words
+	// Killed is the id of the fault that ended the worker on purpose. Then
+	// Error is empty, and the worker told nothing of itself.
+	Killed             string `json:"killed,omitempty"`
+	CPUNS              int64  `json:"cpu_ns"` // user and system, within the window
+	MaxRSSB            int64  `json:"max_rss_bytes"`
+	Arrived            int64  `json:"arrived,omitempty"` // open loop, within the window
+	Completed          int64  `json:"completed,omitempty"`
+	Dropped            int64  `json:"dropped,omitempty"`
+	InFlight           int64  `json:"in_flight,omitempty"`
+	PacerLateP99NS     int64  `json:"pacer_late_p99_ns,omitempty"`
+	ClockUncertaintyNS int64  `json:"clock_uncertainty_ns"`
 	// Steps counts how often the worker's clients came to each named step
 	// within the window.
 	Steps map[string]int64 `json:"steps,omitempty"`
@@ -76,6 +79,7 @@ type FaultEvent struct {
 	PID     int     `json:"pid,omitempty"`
 	Key     *uint32 `json:"key,omitempty"`
 	Attempt string  `json:"attempt,omitempty"`
+	Step    string  `json:"step,omitempty"`   // at which the client stood
 	How     string  `json:"how,omitempty"`    // "SIGSTOP", and how the target was found
 	Reason  string  `json:"reason,omitempty"` // of a miss
 }
