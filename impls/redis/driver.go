@@ -10,7 +10,11 @@ import (
 )
 
 // Recipes lists the recipes of this package.
-func Recipes() []impls.Recipe { return []impls.Recipe{token{}} }
+func Recipes() []impls.Recipe {
+	return []impls.Recipe{
+		token{},
+	}
+}
 
 // bufferSize of the driver's reader and writer, each. Commands and replies of
 // a lock are a few hundred bytes; the driver's default of 32 KiB would cost a
@@ -43,10 +47,10 @@ func open(cfg impls.Config) (*redis.Client, error) {
 		WriteTimeout:          cfg.Timeout,
 		PoolTimeout:           cfg.Timeout,
 
-		// A client is one goroutine, so one connection serves it. There is
-		// room for a second, since the driver may dial before it has let go
-		// of one that broke.
-		PoolSize:        2,
+		// A client is one goroutine, so one connection serves it, and a second
+		// where renewals run beside it. There is room for as many again, since
+		// the driver may dial before it has let go of one that broke.
+		PoolSize:        4,
 		ReadBufferSize:  bufferSize,
 		WriteBufferSize: bufferSize,
 
@@ -72,9 +76,10 @@ func rules() impls.Rules {
 }
 
 // refusals are the first words of replies by which a server says that it did
-// not begin the command. (Every command of these recipes, and every script,
-// writes at most once, as its last step, so that a script refused half-way has
-// not written either.)
+// not begin the command, or not the first write of a script. (No script of
+// these recipes has a write that may be refused after one that was not: the
+// server checks all but the key's type and the user's rights before the first,
+// and they read the key before they write it.)
 func refusals() []string {
 	return []string{
 		"NOSCRIPT",    // the script is not loaded
@@ -93,7 +98,7 @@ func refusals() []string {
 		"OOM ",        // out of memory: refused before it runs
 		"MISCONF",     // snapshots fail and stop-writes-on-bgsave-error is set
 		"BUSY ",       // another script runs for too long
-		"WRONGTYPE",   // the key is not a string
+		"WRONGTYPE",   // the key is of another kind than the recipe's
 		// The driver takes "ERR " off before it compares.
 		"max number of clients",     // the connection was turned away
 		"invalid expire time",       // refused with its arguments

@@ -1,0 +1,141 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// server is a client's way to the server at cfg's first address. Its methods
+// may be called by several goroutines at once.
+type server struct {
+	cfg impls.Config
+
+	mu     sync.Mutex
+	rdb    *redis.Client
+	closed bool
+}
+
+// connect makes a server and loads the scripts that will be run on it, so that
+// no call pays for that. One that forgets them, by a restart or a flush, costs
+// one more round trip, once per script.
+func connect(ctx context.Context, cfg impls.Config, scripts ...*redis.Script) (*server, error) {
+	rdb, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cfg: cfg, rdb: rdb}
+	for _, script := range scripts {
+		if err := script.Load(ctx, rdb).Err(); err != nil {
+			_ = s.Close()
+			return nil, fmt.Errorf("load a script on %s: %w", cfg.Addresses[0], err)
+		}
+	}
+	return s, nil
+}
+
+// Close ends the connections, and with them the requests under way.
+func (s *server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.rdb.Close()
+}
+
+// driver is the driver's present instance.
+func (s *server) driver() *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rdb
+}
+
+// replace starts with a fresh driver in place of one whose dialer failed. The
+// old one would refuse to dial for a second, and so lend its own delay to every
+// measured recovery.
+func (s *server) replace(old *redis.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.rdb != old {
+		return
+	}
+	if fresh, err := open(s.cfg); err == nil {
+		s.rdb = fresh
+		_ = old.Close()
+	}
+}
+
+// ask sends one request by means of send, which returns the driver's error.
+// The error's outcome is named, and so is what was being done; nothing is sent
+// if ctx is over.
+func (s *server) ask(ctx context.Context, doing, key string, send func(*redis.Client) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
+	}
+	rdb := s.driver()
+	err := send(rdb)
+	if err == nil {
+		return nil
+	}
+	if impls.As[*impls.ConnectError](err) {
+		s.replace(rdb)
+	}
+	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))
+}
+
+// run runs a script whose answer is a number.
+func (s *server) run(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) (n int64, err error) {
+	err = s.ask(ctx, doing, keys[0], func(rdb *redis.Client) (err error) {
+		n, err = script.Run(ctx, rdb, keys, args...).Int64()
+		return err
+	})
+	return n, err
+}
+
+// compare runs a script that answers 1 if the lock was its attempt's and the
+// script has done its work, and 0 if it was not.
+func (s *server) compare(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) error {
+	n, err := s.run(ctx, doing, script, keys, args...)
+	switch {
+	case err != nil:
+		return err
+	case n == 1:
+		return nil
+	case n == 0:
+		return impls.ErrLost
+	default:
+		return fmt.Errorf("%s %s: %w: the script answered %d", doing, keys[0], impls.ErrUnknown, n)
+	}
+}
+
+// plain is what recipes have in common whose keys need no preparation and
+// expire by the millisecond.
+type plain struct{}
+
+// CheckTTL takes whole milliseconds.
+func (plain) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Millisecond || ttl%time.Millisecond != 0 {
+		return fmt.Errorf("cannot serve a TTL of %s: Redis expires keys by whole milliseconds, at least 1ms", ttl)
+	}
+	return nil
+}
+
+// Prepare does nothing: there is nothing that Open does not do by itself.
+func (plain) Prepare(context.Context, impls.Config, []string) error { return nil }
+
+// atEnd is the takeover bound of a key that expires: then it is gone for
+// whoever asks next, at once.
+func atEnd(ttl time.Duration) time.Duration { return ttl }
+
+// promised lists what every lock of these has whose one request takes a key
+// with the attempt's token and a TTL, and further properties.
+func promised(further ...impls.Property) []impls.Property {
+	return append([]impls.Property{
+		impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking, impls.Expiry,
+		impls.SaysLost, impls.LeavesClean, impls.Once,
+	}, further...)
+}
