@@ -10,12 +10,20 @@ import (
 type RecipeFacts struct {
 	ID      string // "redis/token"
 	Backend string // "redis"
-	Bound   string // ttl, session or connection
+	Bound   string // ttl, session, connection or none
 	Fencing bool   // its holds carry fencing tokens
 	// Broken marks a control that is wrong on purpose: by default it is
 	// expected to be caught.
 	Broken     bool
 	Topologies []string // on which it may run
+	// Has lists the properties that it promises ("exclusive"); nil: not known.
+	Has []string
+	// Steps lists the named steps at which a fault may meet a client; nil: not
+	// known.
+	Steps []string
+	// Takeover bounds the time from a holder's death to the next grant, by the
+	// TTL; nil: not known, or the bound is none.
+	Takeover func(ttl time.Duration) time.Duration
 	// CheckTTL tells why the backend cannot serve ttl with its servers set as
 	// the scenario sets them (Scenario.Servers of the backend; nil: production
 	// defaults), or nil. A nil CheckTTL accepts every TTL.
@@ -128,6 +136,13 @@ func Workloads() []Entry {
 		{HotKey, "all clients on one key: how the lock passes from hand to hand"},
 		{Keys, "each acquire draws one of many keys, uniformly or by Zipf's law"},
 		{GuardedCounter, "all clients read, work and write back a counter under the lock: shows what double holds do to the data, with and without fencing tokens"},
+		{TryStorm, "all clients try one key and never wait for it: how many refusals a second, and whether a try is answered at once"},
+		{ReadWrite, "all clients on one key, a share of the acquires for reading: readers share the lock, writers exclude everybody"},
+		{Reentrant, "each client locks one key several times over, works, and unlocks as often: an inner release must not free the outer hold"},
+		{Batch, "each acquire draws several keys and takes them all or none"},
+		{Churn, "all clients on one key with short limits, half of the waits cancelled, half out of time: what waiters that gave up leave behind"},
+		{Takeover, "half of the clients hold a key each until they are killed, the others wait for one each: how long a dead holder's lock stays taken"},
+		{Properties, "no load: the conformance suite measures each property of the recipe on the scenario's servers"},
 	}
 }
 
@@ -135,6 +150,9 @@ func Workloads() []Entry {
 func Faults() []Entry {
 	return []Entry{
 		{HolderPause, "SIGSTOP of the process whose client holds the lock, for two leases and 2s by default, then SIGCONT"},
+		{HolderKill, "SIGKILL of the process whose client holds the lock, found and stopped before, so that the hold is certain; in the workload takeover of all holders at once"},
+		{StepPause, "SIGSTOP of the next client that comes to a named step of its recipe, for two leases and 2s by default, then SIGCONT"},
+		{StepKill, "SIGKILL of the next client that comes to a named step of its recipe"},
 	}
 }
 

@@ -49,7 +49,7 @@ func check(sc Scenario, r RecipeFacts, known bool) []finding {
 	}
 	checkEnvironment(&f, sc)
 	checkLoad(&f, sc)
-	checkFaults(&f, sc)
+	checkFaults(&f, sc, r)
 	checkWorkers(&f, sc)
 	if known {
 		checkRecipe(&f, sc, r)
@@ -78,14 +78,8 @@ func checkLoad(f *findings, sc Scenario) {
 		f.add("workload.kind", didYouMean(Nearest(l.Kind, known), known), "%s", message)
 		return // what fits an unknown kind cannot be known
 	}
-	switch {
-	case l.Kind == Uncontended && l.Keys != sc.Clients:
-		f.add("workload.keys", "leave keys out", "uncontended gives each of the %d clients its own key, not %d keys to all", sc.Clients, l.Keys)
-	case l.Kind == HotKey && l.Keys != 1:
-		f.add("workload.keys", "leave keys out, or use the workload keys", "hot-key has one key, not %d", l.Keys)
-	case l.Keys < 1 || l.Keys > maxKeys:
-		f.add("workload.keys", fmt.Sprintf("write 1 to %d", maxKeys), "%d keys", l.Keys)
-	}
+	checkKeys(f, sc)
+	checkKind(f, sc)
 	checkDistribution(f, l)
 	checkArrival(f, l)
 	switch {
@@ -149,43 +143,6 @@ func checkArrival(f *findings, l Load) {
 	}
 }
 
-func checkFaults(f *findings, sc Scenario) {
-	kinds := names(Faults())
-	valid := true
-	for i, fault := range sc.Faults {
-		at := fmt.Sprintf("faults[%d]", i)
-		if !slices.Contains(kinds, fault.Kind) {
-			f.add(at+".kind", didYouMean(Nearest(fault.Kind, kinds), kinds), "no fault %q", fault.Kind)
-			valid = false
-			continue
-		}
-		if fault.At < 0 {
-			f.add(at+".at", "write 1s, for example", "%s is before the measured window", fault.At)
-			valid = false
-		}
-		if least := shortestPause(sc.TTL); fault.For < least {
-			f.add(at+".for", fmt.Sprintf("write %s or more, or leave it out", least),
-				"a pause of %s is too short to outlive a lease of %s for certain", fault.For, sc.TTL)
-			valid = false
-		}
-		if i > 0 {
-			if before := sc.Faults[i-1]; fault.At < before.At+before.For {
-				f.add(at+".at", fmt.Sprintf("write %s or later", before.At+before.For), "begins at %s, before the fault above has ended", fault.At)
-				valid = false
-			}
-		}
-		if sc.Clients < 2 {
-			f.add("clients", "write 2 or more", "%s needs a second client, who wants the lock meanwhile", fault.Kind)
-		}
-		if sc.Workload.Kind == Uncontended {
-			f.add("workload.kind", "use hot-key or guarded-counter", "%s needs clients who want the same key, uncontended has none", fault.Kind)
-		}
-	}
-	if need := faultsEnd(sc); valid && sc.Duration > 0 && sc.Duration < need {
-		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need), "%s leaves no room for the faults and the recovery after them", sc.Duration)
-	}
-}
-
 func checkWorkers(f *findings, sc Scenario) {
 	if sc.Clients < 1 {
 		return // told already
@@ -197,8 +154,8 @@ func checkWorkers(f *findings, sc Scenario) {
 		f.add("workers", "write fewer, or leave it out", "%d worker processes for %d clients", sc.Workers, sc.Clients)
 	case sc.Workers < sc.Clients:
 		for _, fault := range sc.Faults {
-			if aimsAtClient(fault.Kind) {
-				f.add("workers", "leave it out", "%s stops a whole process, so each of the %d clients needs its own, not %d in all", fault.Kind, sc.Clients, sc.Workers)
+			if aimsAtClient(sc, fault.Kind) {
+				f.add("workers", "leave it out", "%s hits a whole process, so each of the %d clients needs its own, not %d in all", fault.Kind, sc.Clients, sc.Workers)
 				return
 			}
 		}

@@ -132,9 +132,7 @@ func (e *expansion) block(i int) {
 }
 
 func (e *expansion) add(path, group string, s Settings, c choice, clientsIndex int) {
-	sc := resolve(group, s, c)
-	sc.Name = name(sc)
-	sc.Seed = seed(e.file.Seed, sc.Name)
+	sc := resolve(e.file.Seed, group, s, c)
 	if c.repeat == 1 {
 		for _, x := range check(sc, c.recipe, e.catalogue != nil) {
 			if x.path == "clients" {

@@ -29,10 +29,16 @@ func catalogue() scenario.Catalogue {
 	single := []string{"single"}
 	return scenario.NewCatalogue(
 		scenario.RecipeFacts{ID: "redis/token", Backend: "redis", Bound: "ttl", Topologies: single},
-		scenario.RecipeFacts{ID: "etcd/mutex", Backend: "etcd", Bound: "session", Fencing: true, Topologies: []string{"single", "quorum"}},
+		scenario.RecipeFacts{
+			ID: "etcd/mutex", Backend: "etcd", Bound: "session", Fencing: true, Topologies: []string{"single", "quorum"},
+			Has: []string{"exclusive", "ordered"}, Steps: []string{"waiting", "woken", "queued"},
+			Takeover: func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
+		},
 		scenario.RecipeFacts{ID: "zookeeper/sequence", Backend: "zookeeper", Bound: "session", Fencing: true, Topologies: []string{"single", "quorum"}, CheckTTL: ticks},
 		scenario.RecipeFacts{ID: "memcached/cas", Backend: "memcached", Bound: "ttl", Topologies: single, CheckTTL: whole},
 		scenario.RecipeFacts{ID: "mysql/get-lock", Backend: "mysql", Bound: "connection", Topologies: single},
+		scenario.RecipeFacts{ID: "mysql/insert", Backend: "mysql", Bound: "none", Topologies: single, Has: []string{"exclusive"}},
+		scenario.RecipeFacts{ID: "memcached/timestamp", Backend: "memcached", Bound: "ttl", Topologies: single, Has: []string{"blocking"}},
 		scenario.RecipeFacts{ID: "reference/broken", Backend: "reference", Bound: "ttl", Fencing: true, Broken: true, Topologies: single},
 	)
 }
@@ -141,6 +147,14 @@ func TestEveryDefaultIsFilledIn(t *testing.T) {
 		"workload: {kind: hot-key, arrival: poisson, rate: 5}":                                {Kind: "hot-key", Keys: 1, Hold: constant(ms), Think: constant(0), Arrival: "poisson", Rate: 5, MaxInFlight: 64},
 		"workload: {kind: hot-key, arrival: constant, rate: 2.5, max_in_flight: 1}":           {Kind: "hot-key", Keys: 1, Hold: constant(ms), Think: constant(0), Arrival: "constant", Rate: 2.5, MaxInFlight: 1},
 		"workload: {kind: hot-key, acquire_limit: 1s, watch_lease: true, think: 0s, keys: 1}": {Kind: "hot-key", Keys: 1, Hold: constant(ms), Think: constant(0), Arrival: "closed", AcquireLimit: scenario.Duration(time.Second), WatchLease: true},
+		"workload: try-storm":                                                                 {Kind: "try-storm", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
+		"workload: read-write":                                                                {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Readers: 0.8},
+		"workload: {kind: read-write, readers: 0}":                                            {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
+		"workload: reentrant":                                                                 {Kind: "reentrant", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Depth: 2},
+		"workload: {kind: batch, connections: 4}":                                             {Kind: "batch", Keys: 10, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Batch: 3, Connections: 4},
+		"workload: churn":                                                                     {Kind: "churn", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", AcquireLimit: scenario.Duration(20 * ms)},
+		"workload: takeover, clients: 6":                                                      {Kind: "takeover", Keys: 3, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
+		"workload: properties":                                                                {Kind: "properties", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
 	} {
 		if got := s(text).Workload; got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", text, got, want)
@@ -182,6 +196,31 @@ func TestFaultsBringTheirTimes(t *testing.T) {
 	}
 }
 
+// A takeover brings its kill with it, within the lease of the first holder.
+func TestTakeoverBringsItsFault(t *testing.T) {
+	times := map[scenario.Duration]bool{}
+	for _, sc := range expand(t, parse(t, "name: t\nscenarios:\n  - {name: b, recipes: etcd/mutex, clients: 32, ttl: 8s, workload: takeover, repeat: 20}\n")) {
+		if len(sc.Faults) != 1 || sc.Faults[0].Kind != scenario.HolderKill || sc.Workers != 2 || sc.Workload.Keys != 16 {
+			t.Fatalf("%s: %+v, %d workers, %d keys", sc.Name, sc.Faults, sc.Workers, sc.Workload.Keys)
+		}
+		at := sc.Faults[0].At
+		times[at] = true
+		if sc.Warmup != sc.TTL/2 || at < 0 || at >= sc.TTL/4 {
+			t.Errorf("%s: warm-up %s, kill at %s", sc.Name, sc.Warmup, at)
+		}
+		if least := at + scenario.Duration(12*time.Second); sc.Duration != max(least, scenario.Duration(10*time.Second)) {
+			t.Errorf("%s: %s, want room for a takeover of 10s and 2s after the kill at %s", sc.Name, sc.Duration, at)
+		}
+	}
+	if len(times) < 10 {
+		t.Errorf("20 seeds give %d different times", len(times))
+	}
+	none := expand(t, parse(t, "name: t\nscenarios:\n  - {name: b, recipes: etcd/mutex, workload: takeover, faults: []}\n"))[0]
+	if len(none.Faults) != 0 || none.Workers != 2 {
+		t.Errorf("without faults: %+v, %d workers", none.Faults, none.Workers)
+	}
+}
+
 func TestDefaultExpectations(t *testing.T) {
 	e := func(verdict, promise, liveness string) scenario.Expect {
 		return scenario.Expect{Verdict: verdict, Promise: promise, Liveness: liveness}
@@ -199,6 +238,22 @@ func TestDefaultExpectations(t *testing.T) {
 		{"mysql/get-lock", "workload: hot-key, faults: holder-pause", e("safe", "kept", "live")},
 		{"reference/broken", "workload: hot-key", e("unsafe", "broken", "")},
 		{"reference/broken", "workload: uncontended", e("", "kept", "")},
+		// What is killed is succeeded, where something bounds it.
+		{"etcd/mutex", "workload: hot-key, faults: holder-kill", e("safe", "kept", "live")},
+		{"mysql/insert", "workload: hot-key, faults: holder-kill", e("safe", "kept", "")},
+		{"mysql/insert", "workload: hot-key", e("safe", "kept", "live")},
+		{"memcached/timestamp", "workload: hot-key", e("", "", "live")},
+		{"redis/token", "workload: takeover", e("safe", "kept", "live")},
+		{"redis/token", "workload: takeover, faults: {kind: holder-kill, at: 3s}", e("", "kept", "live")},
+		{"etcd/mutex", "workload: takeover, faults: {kind: holder-kill, at: 3s}", e("safe", "kept", "live")},
+		{"redis/token", "workload: takeover, faults: []", e("", "kept", "live")},
+		{"mysql/insert", "workload: takeover", e("safe", "kept", "")},
+		{"etcd/mutex", "workload: reentrant", e("safe", "kept", "live")},
+		{"etcd/mutex", "workload: read-write", e("safe", "kept", "live")},
+		{"etcd/mutex", "workload: batch", e("safe", "kept", "live")},
+		{"etcd/mutex", "workload: hot-key, faults: {kind: step-pause, step: queued}", e("", "", "")},
+		{"etcd/mutex", "workload: hot-key, faults: {kind: step-kill, step: queued}, expect: {liveness: stuck}", e("", "", "stuck")},
+		{"etcd/mutex", "workload: properties", e("", "", "")},
 		// A hold longer than a lease that nobody renews.
 		{"redis/token", "workload: {kind: hot-key, hold: 5s}", e("", "kept", "live")},
 		{"redis/token", "workload: {kind: hot-key, hold: 5s, watch_lease: true}", e("safe", "kept", "live")},
@@ -308,6 +363,10 @@ scenarios:
   - {name: a, recipes: [redis/token, etcd/mutex], workload: uncontended, clients: [1, 8], expect: {thresholds: ["throughput > 1000/s", acquire.p99 < 20ms]}}
   - {name: b, recipes: [etcd/mutex], workload: guarded-counter, faults: holder-pause, servers: {etcd: {heartbeat-interval: "100", odd: "yes: no"}}}
   - {name: c, recipes: [etcd/mutex], workload: {kind: keys, distribution: zipf, arrival: poisson, rate: 1234.5, acquire_limit: 1s, hold: "uniform(1ms,3ms)"}, topology: quorum}
+  - {name: e, recipes: [etcd/mutex], workload: {kind: read-write, readers: 0.25, connections: 3}, faults: {kind: step-pause, step: queued, for: 1s}}
+  - {name: f, recipes: [etcd/mutex], workload: {kind: batch, batch: 2, keys: 5}, faults: {kind: step-kill, step: woken}}
+  - {name: g, recipes: [etcd/mutex], workload: {kind: reentrant, depth: 4}}
+  - {name: h, recipes: [etcd/mutex], workload: takeover, clients: 4}
   - {name: d, recipes: [etcd/mutex], workload: {kind: hot-key, hold: exponential(2ms), think: 0s}, expect: {verdict: any, promise: any, liveness: any}}
 `))
 	data, err := scenario.MarshalSuite("t", 1<<64-1, all)

@@ -1,5 +1,7 @@
 package scenario
 
+import "slices"
+
 // expectAny, in a suite, expects nothing of an answer.
 const expectAny = "any"
 
@@ -22,26 +24,51 @@ func expectation(sc Scenario, s Settings, r RecipeFacts) Expect {
 func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 	contended := sc.Workload.Kind != Uncontended && sc.Clients >= 2
 	switch {
+	case sc.Workload.Kind == Properties:
+		// Expected is that each property is measured as the recipe promises.
+		return Expect{}
 	case !contended:
 		// Without a second client there is no evidence of safety to be had.
 		return Expect{Promise: Kept}
 	case r.Broken:
 		return Expect{Verdict: Unsafe, Promise: Broken}
-	case paused(sc) && r.Leased():
+	case hasFault(sc, atStep):
+		// What a crash or a pause at the worst place does is the user's
+		// question.
+		return Expect{}
+	case hasFault(sc, pauses) && r.Leased():
 		// A paused holder outlives its lease: the lock keeps its word, and two
 		// clients hold it all the same.
 		return Expect{Verdict: Unsafe, Promise: Kept, Liveness: Live}
-	case r.Bound == "ttl" && !sc.Workload.WatchLease && sc.Workload.longestHold() >= sc.TTL.D():
-		return Expect{Promise: Kept, Liveness: Live}
 	}
-	return Expect{Verdict: Safe, Promise: Kept, Liveness: Live}
+	e := Expect{Verdict: Safe, Promise: Kept, Liveness: Live}
+	if r.Bound == "ttl" && !sc.Workload.WatchLease && longestUnwatched(sc) >= sc.TTL {
+		e.Verdict = ""
+	}
+	if r.Bound == "none" && hasFault(sc, kills) {
+		e.Liveness = "" // nothing ends what a dead client holds
+	}
+	if r.Has != nil && !slices.Contains(r.Has, "exclusive") {
+		e.Verdict, e.Promise = "", ""
+	}
+	return e
 }
 
-func paused(sc Scenario) bool {
-	for _, f := range sc.Faults {
-		if f.Kind == HolderPause {
-			return true
+// longestUnwatched is the longest that a client may keep a lock without a
+// renewal. The holders of a takeover keep theirs until they are killed.
+func longestUnwatched(sc Scenario) Duration {
+	longest := Duration(sc.Workload.longestHold())
+	if sc.Workload.Kind == Takeover {
+		longest = max(longest, sc.Warmup+sc.Duration)
+		if i := slices.IndexFunc(sc.Faults, func(f Fault) bool { return f.Kind == HolderKill }); i >= 0 {
+			longest = sc.Warmup + sc.Faults[i].At
 		}
 	}
-	return false
+	return longest
+}
+
+func pauses(kind string) bool { return kind == HolderPause }
+
+func hasFault(sc Scenario, is func(kind string) bool) bool {
+	return slices.ContainsFunc(sc.Faults, func(f Fault) bool { return is(f.Kind) })
 }

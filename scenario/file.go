@@ -42,12 +42,13 @@ type Settings struct {
 	Environment string `yaml:"environment"`
 	// Workers is the number of processes that host the clients. Default: one
 	// for each client if a fault aims at a client, else 2 (1 for one client).
+	// Takeover has 2 by default: one holds, the other waits.
 	Workers *int `yaml:"workers"`
 
 	Workload *Workload `yaml:"workload"`
 
-	// Faults is the schedule; default none. An empty list (not nil) overrides
-	// the file's defaults with none.
+	// Faults is the schedule; default none, but for takeover, which has one
+	// holder-kill. An empty list (not nil) stands for none.
 	Faults []FaultSpec `yaml:"faults"`
 
 	// TTL is the lease that clients ask for; default 4s, the shortest that
@@ -55,7 +56,8 @@ type Settings struct {
 	TTL *Duration `yaml:"ttl"`
 	// Poll is the wait policy of polling recipes; default 5ms..15ms.
 	Poll *Poll `yaml:"poll"`
-	// Warmup comes before the measured window; default 1s.
+	// Warmup comes before the measured window; default 1s, of takeover half a
+	// TTL.
 	Warmup *Duration `yaml:"warmup"`
 	// Duration is that of the measured window; default 10s, or what the
 	// faults need if that is more.
@@ -74,11 +76,15 @@ type Settings struct {
 	//	contended                     verdict safe, promise kept, liveness live
 	//	holder-pause                  promise kept, liveness live; verdict
 	//	                              unsafe for leased recipes, else safe
+	//	holder-kill                   as contended; liveness only of recipes
+	//	                              with a bound
+	//	step-pause, step-kill         nothing
 	//	a control wrong on purpose,   verdict unsafe, promise broken
 	//	contended
 	//
 	// Where a hold may outlast a TTL that nobody renews, safe is not expected
-	// by default, for that is the user's experiment.
+	// by default, for that is the user's experiment; nor are safe and kept of a
+	// recipe that does not promise to exclude.
 	Expect *Expect `yaml:"expect"`
 	// ExpectFor does the same for single recipes, over Expect.
 	ExpectFor map[string]Expect `yaml:"expect_for"`
@@ -88,8 +94,9 @@ type Settings struct {
 // given here. In YAML it may be the kind alone: "workload: hot-key".
 type Workload struct {
 	Kind string `yaml:"kind"` // required
-	// Keys is the number of keys. Default: 100 for keys, 1 for hot-key and
-	// guarded-counter; of uncontended it is always the number of clients.
+	// Keys is the number of keys. Default: 100 for keys, 10 for batch, else 1;
+	// of uncontended it is always the number of clients, of takeover half of
+	// it.
 	Keys *int `yaml:"keys"`
 	// Distribution of the keys (keys only); default uniform.
 	Distribution string `yaml:"distribution"`
@@ -110,21 +117,36 @@ type Workload struct {
 	// default 4 for each client.
 	MaxInFlight *int `yaml:"max_in_flight"`
 	// AcquireLimit is how long one acquire may wait; default 0s: until the
-	// end of the run.
+	// end of the run. Of churn, which draws each limit evenly from 0 to it, the
+	// default is 20ms.
 	AcquireLimit *Duration `yaml:"acquire_limit"`
 	// WatchLease: the client stops at its lease's end; default false.
 	WatchLease *bool `yaml:"watch_lease"`
 	// Guard (guarded-counter): plain, fenced or both; default both if the
 	// recipe has fencing tokens, else plain.
 	Guard string `yaml:"guard"`
+	// Readers (read-write) is the share of acquires that are for reading, 0 to
+	// 1; default 0.8.
+	Readers *float64 `yaml:"readers"`
+	// Depth (reentrant) is how often a client locks before it works; default 2.
+	Depth *int `yaml:"depth"`
+	// Batch (batch) is how many keys an acquire takes at once; default 3.
+	Batch *int `yaml:"batch"`
+	// Connections is the size of a pool that the clients of each worker
+	// process share; default 0: every client has connections of its own.
+	Connections *int `yaml:"connections"`
 }
 
 // FaultSpec is a Fault as it is written. In YAML it may be the kind alone.
 type FaultSpec struct {
 	Kind string `yaml:"kind"` // required
-	// At is when, after the measured window began; default 1s.
+	// At is when, after the measured window began; default 1s. The fault that
+	// takeover brings with it comes within the first quarter of a TTL.
 	At *Duration `yaml:"at"`
-	// For is how long; default for holder-pause: two leases and 2s, and no
-	// less, for a shorter one proves nothing.
+	// For is how long a pause lasts; default two leases and 2s, and for
+	// holder-pause no less, for a shorter one proves nothing.
 	For *Duration `yaml:"for"`
+	// Step (step-pause, step-kill) is the named step, as lockbench list recipes
+	// shows them; required.
+	Step string `yaml:"step"`
 }

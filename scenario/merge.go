@@ -80,6 +80,10 @@ func mergeWorkload(base, over *Workload) *Workload {
 		AcquireLimit: first(over.AcquireLimit, base.AcquireLimit),
 		WatchLease:   first(over.WatchLease, base.WatchLease),
 		Guard:        firstText(over.Guard, base.Guard),
+		Readers:      first(over.Readers, base.Readers),
+		Depth:        first(over.Depth, base.Depth),
+		Batch:        first(over.Batch, base.Batch),
+		Connections:  first(over.Connections, base.Connections),
 	}
 }
 

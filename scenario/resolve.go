@@ -17,6 +17,12 @@ const (
 	defaultKeys     = 100
 	defaultZipfS    = 1.1
 	inFlightEach    = 4
+
+	defaultReaders    = 0.8
+	defaultDepth      = 2
+	defaultBatch      = 3
+	defaultBatchKeys  = 10
+	defaultChurnLimit = 20 * time.Millisecond
 )
 
 // defaultPoll is the wait policy of polling recipes.
@@ -31,7 +37,7 @@ type choice struct {
 }
 
 // resolve fills every default in. It accepts nonsense; check finds it.
-func resolve(group string, s Settings, c choice) Scenario {
+func resolve(suiteSeed uint64, group string, s Settings, c choice) Scenario {
 	sc := Scenario{
 		Group:       group,
 		Recipe:      c.recipe.ID,
@@ -44,15 +50,14 @@ func resolve(group string, s Settings, c choice) Scenario {
 		Warmup:      valueOr(s.Warmup, Duration(defaultWarmup)),
 		Timeout:     valueOr(s.Timeout, Duration(defaultTimeout)),
 	}
+	sc.Name = name(sc)
+	sc.Seed = seed(suiteSeed, sc.Name)
 	sc.Workload = resolveLoad(valueOr(s.Workload, Workload{}), c)
-	for _, f := range s.Faults {
-		fault := Fault{Kind: f.Kind, At: valueOr(f.At, Duration(defaultFaultAt)), For: valueOr(f.For, 0)}
-		if fault.For == 0 && fault.Kind == HolderPause {
-			fault.For = shortestPause(sc.TTL)
-		}
-		sc.Faults = append(sc.Faults, fault)
+	sc.Faults = resolveFaults(s.Faults, sc)
+	if sc.Workload.Kind == Takeover && s.Warmup == nil {
+		sc.Warmup = sc.TTL / 2
 	}
-	sc.Duration = valueOr(s.Duration, max(Duration(defaultDuration), faultsEnd(sc)))
+	sc.Duration = valueOr(s.Duration, max(Duration(defaultDuration), faultsEnd(sc, c.recipe)))
 	sc.Workers = valueOr(s.Workers, defaultWorkers(sc))
 	if settings := s.Servers[c.recipe.Backend]; len(settings) > 0 {
 		sc.Servers = map[string]map[string]string{c.recipe.Backend: settings}
@@ -70,6 +75,10 @@ func resolveLoad(w Workload, c choice) Load {
 		hold = Constant(0)
 	case Keys:
 		keys = defaultKeys
+	case Batch:
+		keys = defaultBatchKeys
+	case Takeover:
+		keys = max(1, c.clients/2)
 	}
 	l := Load{
 		Kind:         w.Kind,
@@ -83,6 +92,20 @@ func resolveLoad(w Workload, c choice) Load {
 		AcquireLimit: valueOr(w.AcquireLimit, 0),
 		WatchLease:   valueOr(w.WatchLease, false),
 		Guard:        w.Guard,
+		Readers:      valueOr(w.Readers, 0),
+		Depth:        valueOr(w.Depth, 0),
+		Batch:        valueOr(w.Batch, 0),
+		Connections:  valueOr(w.Connections, 0),
+	}
+	switch {
+	case w.Kind == ReadWrite && w.Readers == nil:
+		l.Readers = defaultReaders
+	case w.Kind == Reentrant && w.Depth == nil:
+		l.Depth = defaultDepth
+	case w.Kind == Batch && w.Batch == nil:
+		l.Batch = defaultBatch
+	case w.Kind == Churn && w.AcquireLimit == nil:
+		l.AcquireLimit = Duration(defaultChurnLimit)
 	}
 	if w.Kind == Keys && l.Distribution == "" {
 		l.Distribution = KeysUniform
@@ -124,35 +147,11 @@ func (l Load) longestHold() time.Duration {
 
 func defaultWorkers(sc Scenario) int {
 	for _, f := range sc.Faults {
-		if aimsAtClient(f.Kind) {
+		if aimsAtClient(sc, f.Kind) {
 			return sc.Clients
 		}
 	}
 	return min(2, sc.Clients)
-}
-
-// aimsAtClient reports whether a fault hits the process of one client, and so
-// needs that client alone in it.
-func aimsAtClient(fault string) bool { return fault == HolderPause }
-
-// shortestPause is the least that a holder must be paused for a lease to have
-// certainly run out: one that was renewed just before, the server's own
-// slack, and time for a successor to be seen.
-func shortestPause(ttl Duration) Duration { return 2*ttl + Duration(2*time.Second) }
-
-// recovery is the time that must be left after a fault's end for what follows
-// to be seen: the paused holder ends its hold, and somebody else gets the lock.
-func recovery(l Load) Duration {
-	return max(Duration(2*time.Second), 2*Duration(l.longestHold()))
-}
-
-// faultsEnd is the least duration that has room for all faults.
-func faultsEnd(sc Scenario) Duration {
-	var end Duration
-	for _, f := range sc.Faults {
-		end = max(end, f.At+f.For+recovery(sc.Workload))
-	}
-	return end
 }
 
 // slug makes a name fit for a folder: lower-case letters, digits, hyphens.
