@@ -11,16 +11,12 @@ import (
 // makes it null.
 func (d *derivation) compare() {
 	r := &d.result
-	wrong, open := false, false
+	wrong, open := false, d.surpriseIncomplete()
 	surprise := func(format string, args ...any) { r.Surprises = append(r.Surprises, fmt.Sprintf(format, args...)) }
 
 	for _, reason := range d.missed {
 		open = true
 		surprise("inconclusive: a planned fault missed, %s", reason)
-	}
-	if why := d.incomplete(); why != "" {
-		open = true
-		surprise("inconclusive: %s", why)
 	}
 	if n := len(d.history.Damage); n > 0 {
 		open = true
@@ -59,10 +55,25 @@ func (d *derivation) compare() {
 			surprise("threshold %s: not met", t)
 		}
 	}
+	d.conclude(wrong, open)
+}
+
+// surpriseIncomplete notes why the record is not whole, and reports whether
+// there is a reason.
+func (d *derivation) surpriseIncomplete() bool {
+	why := d.incomplete()
+	if why != "" {
+		d.result.Surprises = append(d.result.Surprises, "inconclusive: "+why)
+	}
+	return why != ""
+}
+
+// conclude sets the answer: what is wrong is wrong whatever else is open.
+func (d *derivation) conclude(wrong, open bool) {
 	switch {
 	case wrong:
-		r.AsExpected = ptr(false)
+		d.result.AsExpected = ptr(false)
 	case !open:
-		r.AsExpected = ptr(true)
+		d.result.AsExpected = ptr(true)
 	}
 }

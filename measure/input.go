@@ -37,6 +37,10 @@ func read(dir string, info impls.Info, opt Options) (*input, error) {
 	if in.scenario.Recipe != info.ID {
 		return nil, fmt.Errorf("its recipe is %s, not %s", in.scenario.Recipe, info.ID)
 	}
+	environment := filepath.Join(dir, "..", "..", scenario.FileEnvironment)
+	if in.scenario.Workload.Kind == scenario.Properties {
+		return in, in.readEnvironment(environment)
+	}
 	merged := filepath.Join(dir, scenario.FileHistory)
 	if _, err := os.Stat(merged); errors.Is(err, os.ErrNotExist) {
 		// The run died before it merged them.
@@ -65,7 +69,7 @@ func read(dir string, info impls.Info, opt Options) (*input, error) {
 	if err := in.readFaults(filepath.Join(dir, scenario.FileFaults)); err != nil {
 		return nil, err
 	}
-	return in, in.readEnvironment(filepath.Join(dir, "..", "..", scenario.FileEnvironment))
+	return in, in.readEnvironment(environment)
 }
 
 func readJSON(path string, v any) error {

@@ -3,7 +3,6 @@ package measure
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -18,6 +17,7 @@ func (d *derivation) rates() {
 	r.PerSecond = make([]int64, (length+int64(time.Second)-1)/int64(time.Second))
 	perClient := map[uint32]int64{}
 	open := map[history.Attempt]bool{} // attempts whose last word is unknown
+	var tries int64
 	calls := d.history.Calls
 	for i := range calls {
 		c := &calls[i]
@@ -25,12 +25,18 @@ func (d *derivation) rates() {
 		if !asks(c) || !d.measured(c) {
 			continue
 		}
+		if c.Kind == history.KindTry && (c.Outcome == history.Held || c.Outcome == history.Busy) {
+			tries++
+		}
 		switch c.Outcome {
 		case history.Held:
 			r.Acquired++
 			perClient[c.Client]++
 			r.PerSecond[(c.Return-d.samples.Start)/int64(time.Second)]++
-		case history.Failed, history.Busy:
+		case history.Busy:
+			r.Busy++
+			r.Failed++
+		case history.Failed:
 			r.Failed++
 		}
 	}
@@ -39,15 +45,22 @@ func (d *derivation) rates() {
 			r.Unknown++
 		}
 	}
-	if length > 0 {
-		r.Throughput = ptr(float64(r.Acquired) / time.Duration(length).Seconds())
-	} else {
+	switch {
+	case length <= 0:
 		d.unmeasured("throughput_per_s", "the measured window has no length")
+		d.unmeasured("tries_per_s", "the measured window has no length")
+	case tries == 0:
+		r.Throughput = ptr(perSecond(r.Acquired, length))
+		d.unmeasured("tries_per_s", "the load makes no tries")
+	default:
+		r.Throughput, r.TriesPerSecond = ptr(perSecond(r.Acquired, length)), ptr(perSecond(tries, length))
 	}
 	d.fairness(perClient)
 	d.unavailable()
 	d.arrivals()
 }
+
+func perSecond(n, ns int64) float64 { return float64(n) / time.Duration(ns).Seconds() }
 
 // follow keeps which attempts of the window are in doubt: a clean-up or
 // release that was answered ends the doubt of what came before it.
@@ -108,12 +121,7 @@ func (d *derivation) unavailable() {
 		if !asks(c) {
 			continue
 		}
-		p := stretch{max(c.Invoke, start), end}
-		if c.Outcome != history.Open && c.Return >= c.Invoke {
-			p.to = min(c.Return, end)
-		} else {
-			p.to = min(max(c.Invoke, d.lastStamp(c.Client)), end)
-		}
+		p := stretch{max(c.Invoke, start), min(d.ended(c), end)}
 		if p.to > p.from {
 			wanted = append(wanted, p)
 		}
@@ -214,80 +222,4 @@ func (d *derivation) begun() int64 {
 		}
 	}
 	return n
-}
-
-// costs derives what the acquires cost the servers and the clients.
-func (d *derivation) costs() {
-	r := &d.result
-	why := ""
-	switch {
-	case !d.sampled:
-		why = d.died
-	case r.Acquired == 0:
-		why = "nobody acquired anything within the window"
-	}
-	servers := why
-	switch {
-	case servers != "":
-	case d.samples.Shared != "":
-		servers = d.samples.Shared
-	case len(d.samples.Servers) == 0:
-		servers = "no server of its own served this scenario"
-	}
-	requests := servers
-	var sum, cpu int64
-	if requests == "" {
-		matched := false
-		for _, s := range d.samples.Servers {
-			cpu += s.CPUNS
-			for name, n := range s.Counters {
-				if slices.ContainsFunc(d.info.Requests, func(p string) bool { return counts(p, name) }) {
-					matched = true
-					sum += n
-				}
-			}
-		}
-		if !matched {
-			requests = "the servers count none of the requests that this recipe sends"
-		}
-	}
-	if requests == "" {
-		r.RequestsPerAcquire = ptr(float64(sum) / float64(r.Acquired))
-	} else {
-		d.unmeasured("requests_per_acquire", "%s", requests)
-	}
-	if servers == "" {
-		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(r.Acquired) * 1000)
-	} else {
-		d.unmeasured("server_cpu_s_per_1000", "%s", servers)
-	}
-	if why == "" && len(d.samples.Workers) == 0 {
-		why = "no worker told what it used"
-	}
-	for _, w := range d.samples.Workers {
-		if w.Error != "" && why == "" {
-			why = "a worker did not come to its end, and told nothing of what it used"
-		}
-	}
-	if why == "" {
-		r.ClientCPU = ptr(time.Duration(d.workerCPU()).Seconds() / float64(r.Acquired) * 1000)
-	} else {
-		d.unmeasured("client_cpu_s_per_1000", "%s", why)
-	}
-}
-
-// counts reports whether a recipe's pattern names a server's counter.
-func counts(pattern, name string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(name, prefix)
-	}
-	return pattern == name
-}
-
-func (d *derivation) workerCPU() int64 {
-	var ns int64
-	for _, w := range d.samples.Workers {
-		ns += w.CPUNS
-	}
-	return ns
 }

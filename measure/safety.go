@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/checker"
@@ -18,23 +19,37 @@ const serverSlack = 200 * time.Millisecond
 // servers, clients and waiters share few cores.
 const takeoverSlack = 500 * time.Millisecond
 
+// unboundTTLs judges the liveness of a recipe that declares no takeover bound:
+// users who wait as long as this for a lock that nobody holds call it stuck.
+const unboundTTLs = 2
+
 // judge lets the checker answer, and puts its answers into the result's words.
 func (d *derivation) judge() {
 	s := d.scenario
 	o := checker.Options{
-		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing,
-		End: d.samples.End, Paused: d.paused(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.incomplete(),
+		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing, Reentrant: s.Workload.Kind == scenario.Reentrant,
+		// Those that ask several servers, or that stand in a queue, refuse a try
+		// for the sake of one that has not got the lock yet.
+		TriesYield: d.info.Promises(impls.Available) || d.info.Promises(impls.Ordered),
+		End:        d.samples.End, Paused: d.paused(), Died: d.deathList(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.incomplete(),
 	}
 	if d.info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack
 	}
-	if d.info.Takeover != nil {
+	unbound := d.info.Bound == impls.BoundNone
+	switch {
+	case d.info.Takeover != nil:
 		o.Takeover = d.info.Takeover(s.TTL.D()) + takeoverSlack
-		if d.info.Polls {
-			o.Takeover += s.Poll.Max
-		}
+	case unbound:
+		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
+	}
+	if d.info.Polls && o.Takeover > 0 {
+		o.Takeover += s.Poll.Max
 	}
 	rep := checker.Check(d.history, o)
+	if unbound {
+		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
+	}
 
 	safety := &d.result.Safety
 	*safety = scenario.Safety{

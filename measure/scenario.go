@@ -25,7 +25,8 @@ type Options struct {
 // Scenario derives the result of the scenario whose files are in dir, and
 // returns it with the history it was derived from. Unless told otherwise it
 // writes latency.hlog there. Without one readable record the error is
-// history.ErrNoRecords.
+// history.ErrNoRecords. A scenario that measures properties has no history: the
+// one returned with it is empty.
 //
 // The result's status is done, or interrupted if the run died before it wrote
 // its samples.
@@ -33,6 +34,13 @@ func Scenario(dir string, info impls.Info, opt Options) (scenario.Result, *histo
 	in, err := read(dir, info, opt)
 	if err != nil {
 		return scenario.Result{}, nil, fmt.Errorf("measure %s: %w", filepath.Base(dir), err)
+	}
+	if in.scenario.Workload.Kind == scenario.Properties {
+		r, err := properties(dir, in)
+		if err != nil {
+			return r, nil, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
+		}
+		return r, in.history, nil
 	}
 	r, series := derive(in)
 	if !opt.SkipLatencyFile {
@@ -46,12 +54,16 @@ func Scenario(dir string, info impls.Info, opt Options) (scenario.Result, *histo
 // derive is a function of the input alone, so that it can be repeated.
 func derive(in *input) (scenario.Result, *allSeries) {
 	d := &derivation{input: in, holds: checker.Holds(in.history)}
+	d.dead = d.deaths()
 	d.describe()
 	d.findFaults()
 	series := d.series()
 	d.latencies(series)
 	d.rates()
 	d.costs()
+	d.woken()
+	d.inversions()
+	d.takeover()
 	d.judge()
 	d.warn()
 	d.compare()
@@ -65,6 +77,7 @@ type derivation struct {
 	result scenario.Result
 	faults []fault
 	missed []string         // why faults hit nothing
+	dead   map[uint32]int64 // clients that faults killed, and when
 	last   map[uint32]int64 // see lastStamp
 }
 
@@ -114,7 +127,7 @@ func (d *derivation) incomplete() string {
 		return d.samples.Trouble
 	}
 	for _, w := range d.samples.Workers {
-		if w.Error != "" {
+		if w.Error != "" && !d.killed(w) {
 			return fmt.Sprintf("the worker with pid %d (clients %v) did not come to its end: %s", w.PID, w.Clients, w.Error)
 		}
 	}

@@ -38,7 +38,7 @@ func (d *derivation) warn() {
 		d.warning("few samples: %d acquires; the 99.9th percentile is the largest value", r.Acquired)
 	}
 	for _, w := range d.samples.Workers {
-		if w.Error != "" {
+		if w.Error != "" && !d.killed(w) {
 			d.warning("the worker with pid %d did not come to its end: %s", w.PID, w.Error)
 		}
 	}

@@ -1,0 +1,124 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+)
+
+// costs derives what the acquires cost the servers and the clients.
+func (d *derivation) costs() {
+	r := &d.result
+	why := ""
+	switch {
+	case !d.sampled:
+		why = d.died
+	case r.Acquired == 0:
+		why = "nobody acquired anything within the window"
+	}
+	servers := why
+	switch {
+	case servers != "":
+	case d.samples.Shared != "":
+		servers = d.samples.Shared
+	case len(d.samples.Servers) == 0:
+		servers = "no server of its own served this scenario"
+	}
+	requests := servers
+	var sum, cpu int64
+	if requests == "" {
+		matched := false
+		for _, s := range d.samples.Servers {
+			cpu += s.CPUNS
+			for name, n := range s.Counters {
+				if slices.ContainsFunc(d.info.Requests, func(p string) bool { return counts(p, name) }) {
+					matched = true
+					sum += n
+				}
+			}
+		}
+		if !matched {
+			requests = "the servers count none of the requests that this recipe sends"
+		}
+	}
+	if requests == "" {
+		r.RequestsPerAcquire = ptr(float64(sum) / float64(r.Acquired))
+	} else {
+		d.unmeasured("requests_per_acquire", "%s", requests)
+	}
+	if servers == "" {
+		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(r.Acquired) * 1000)
+	} else {
+		d.unmeasured("server_cpu_s_per_1000", "%s", servers)
+	}
+	if why == "" && len(d.samples.Workers) == 0 {
+		why = "no worker told what it used"
+	}
+	for _, w := range d.samples.Workers {
+		switch {
+		case why != "":
+		case d.killed(w):
+			why = "a worker was killed, and told nothing of what it used"
+		case w.Error != "":
+			why = "a worker did not come to its end, and told nothing of what it used"
+		}
+	}
+	if why == "" {
+		r.ClientCPU = ptr(time.Duration(d.workerCPU()).Seconds() / float64(r.Acquired) * 1000)
+	} else {
+		d.unmeasured("client_cpu_s_per_1000", "%s", why)
+	}
+}
+
+// counts reports whether a recipe's pattern names a server's counter.
+func counts(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+func (d *derivation) workerCPU() int64 {
+	var ns int64
+	for _, w := range d.samples.Workers {
+		ns += w.CPUNS
+	}
+	return ns
+}
+
+// woken is how many waiting clients came to the step "woken" for each release:
+// what the server's wake-ups cost.
+func (d *derivation) woken() {
+	const field = "woken_per_release"
+	var waited, woken, releases int64
+	for _, w := range d.samples.Workers {
+		waited += w.Steps[string(impls.StepWaiting)]
+		woken += w.Steps[string(impls.StepWoken)]
+		if d.killed(w) {
+			d.unmeasured(field, "a worker was killed, and told nothing of its clients' steps")
+			return
+		}
+	}
+	for i := range d.history.Calls {
+		if c := &d.history.Calls[i]; c.Kind == history.KindRelease && c.Outcome == history.Released && d.measured(c) {
+			releases++
+		}
+	}
+	switch {
+	case !d.sampled:
+		d.unmeasured(field, "%s", d.died)
+	case woken == 0 && d.info.Polls:
+		d.unmeasured(field, "the recipe polls: nobody is woken")
+	case waited == 0:
+		d.unmeasured(field, "nobody had to wait within the window")
+	case woken == 0:
+		d.unmeasured(field, "waiting is one request that the server answers late: whom it wakes does not show")
+	case releases == 0:
+		d.unmeasured(field, "no release was confirmed within the window")
+	default:
+		d.result.WokenPerRelease = ptr(float64(woken) / float64(releases))
+	}
+}
