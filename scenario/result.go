@@ -168,6 +168,12 @@ type Property struct {
 	Evidence string `json:"evidence"`
 }
 
+// AsPromised reports whether what was measured is what was promised. What is
+// not applicable is as promised if it was not; what is unknown never is.
+func (p Property) AsPromised() bool {
+	return p.Measured == p.Promised || p.Measured == NotApplicable && p.Promised == No
+}
+
 // Arrivals is the book of an open loop: Arrived = Completed + Dropped +
 // InFlight, exactly.
 type Arrivals struct {

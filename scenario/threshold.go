@@ -35,6 +35,13 @@ func metrics() map[string]metric {
 		"requests_per_acquire": {unitNumber, func(r Result) (float64, bool) { return optional(r.RequestsPerAcquire) }},
 		"unavailable":          {unitTime, func(r Result) (float64, bool) { return optional(r.UnavailableNS) }},
 		"recovery":             {unitTime, func(r Result) (float64, bool) { return optional(r.RecoveryNS) }},
+		"tries":                {unitRate, func(r Result) (float64, bool) { return optional(r.TriesPerSecond) }},
+		"woken":                {unitNumber, func(r Result) (float64, bool) { return optional(r.WokenPerRelease) }},
+		"order_inversions":     {unitNumber, func(r Result) (float64, bool) { return optional(r.OrderInversions) }},
+		"acquired":             {unitNumber, func(r Result) (float64, bool) { return float64(r.Acquired), true }},
+		"failed":               {unitNumber, func(r Result) (float64, bool) { return float64(r.Failed), true }},
+		"busy":                 {unitNumber, func(r Result) (float64, bool) { return float64(r.Busy), true }},
+		"unknown":              {unitNumber, func(r Result) (float64, bool) { return float64(r.Unknown), true }},
 	}
 	quantiles := map[string]func(Latency) float64{
 		"p50": func(l Latency) float64 { return float64(l.P50) }, "p90": func(l Latency) float64 { return float64(l.P90) },
@@ -47,6 +54,8 @@ func metrics() map[string]metric {
 		"response": func(r Result) *Latency { return r.Response },
 		"release":  func(r Result) *Latency { return r.Release },
 		"handoff":  func(r Result) *Latency { return r.Handoff },
+		"takeover": func(r Result) *Latency { return takeoverOf(r).FromDeath },
+		"lifetime": func(r Result) *Latency { return takeoverOf(r).Lifetime },
 	} {
 		for q, of := range quantiles {
 			all[name+"."+q] = metric{unitTime, func(r Result) (float64, bool) {
@@ -59,6 +68,15 @@ func metrics() map[string]metric {
 		}
 	}
 	return all
+}
+
+// takeoverOf is empty where no holder was killed, and where a dead client's key
+// was not granted again: the times of the others would look better than it was.
+func takeoverOf(r Result) TakeoverTimes {
+	if r.Takeover == nil || r.Takeover.Granted < r.Takeover.Holds {
+		return TakeoverTimes{}
+	}
+	return *r.Takeover
 }
 
 func optional[T int64 | float64](p *T) (float64, bool) {

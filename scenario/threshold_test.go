@@ -14,6 +14,11 @@ func TestThresholds(t *testing.T) {
 		Acquire:    &scenario.Latency{P50: 1_000_000, P99: 20_000_000, Mean: 1.5e6, Count: 10},
 		Release:    &scenario.Latency{},
 		Throughput: &throughput, FairnessJain: &fairness, RecoveryNS: &recovery,
+		Failed: 3, WokenPerRelease: &fairness,
+		Takeover: &scenario.TakeoverTimes{
+			Holds: 2, Granted: 2,
+			FromDeath: &scenario.Latency{P50: 2_000_000_000, Max: 3_000_000_000, Count: 2}, Lifetime: &scenario.Latency{P99: 4_000_000_000, Count: 2},
+		},
 	}
 	for text, want := range map[string]struct{ met, known bool }{
 		"acquire.p99 < 20ms":         {false, true},
@@ -25,6 +30,12 @@ func TestThresholds(t *testing.T) {
 		"throughput >= 1000":         {true, true},
 		"fairness > 0.8":             {true, true},
 		"recovery < 3s":              {true, true},
+		"takeover.max < 2s":          {false, true},
+		"lifetime.p99 < 4.1s":        {true, true},
+		"failed < 3":                 {false, true},
+		"busy < 1":                   {true, true},
+		"woken < 2":                  {true, true},
+		"order_inversions < 1":       {false, false}, // no queue
 		"handoff.p99 < 1h":           {false, false}, // not measured
 		"release.p99 < 1h":           {false, false}, // no sample
 		"requests_per_acquire < 100": {false, false},
@@ -55,5 +66,22 @@ func TestThresholds(t *testing.T) {
 		if _, err := scenario.ParseThreshold(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q in it", text, err, want)
 		}
+	}
+}
+
+// The times of those takeovers that came say nothing good of one that never
+// came.
+func TestThresholdOfTakeovers(t *testing.T) {
+	th, err := scenario.ParseThreshold("takeover.p99 < 10s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := &scenario.TakeoverTimes{Holds: 3, Granted: 2, FromDeath: &scenario.Latency{P99: 1_000_000_000, Count: 2}, UnansweredNS: 60_000_000_000}
+	if met, known := th.Check(scenario.Result{Takeover: times}); met || known {
+		t.Errorf("one of three keys was never granted, and yet the threshold is met (%t) or known (%t)", met, known)
+	}
+	times.Granted = 3
+	if met, _ := th.Check(scenario.Result{Takeover: times}); !met {
+		t.Error("all were granted within a second, and yet the threshold is not met")
 	}
 }
