@@ -35,6 +35,11 @@ type attempt struct {
 	over       int32 // the confirmed release that returned first
 	gone       int32 // the lost answer or confirmed clean-up that returned first
 	malformed  bool
+
+	shared bool // for reading: it excludes only attempts that are not
+	also   bool // the copy of a batch's attempt that stands for a further key
+	inner  bool // of a re-entrant lock: lies within another of its client's holds
+	vague  bool // of a re-entrant lock: how often its client holds is not certain
 }
 
 const none = int32(-1)
@@ -43,9 +48,13 @@ const none = int32(-1)
 func fold(calls []history.Call) []attempt {
 	index := make(map[history.Attempt]int32, len(calls)/2)
 	attempts := make([]attempt, 0, len(calls)/2)
+	var further []int32 // keys of batches
 	for i := range calls {
 		c := &calls[i]
 		switch c.Kind {
+		case history.KindAlso:
+			further = append(further, int32(i))
+			continue
 		case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend, history.KindLost:
 		default:
 			continue
@@ -64,6 +73,32 @@ func fold(calls []history.Call) []attempt {
 	}
 	for i := range attempts {
 		attempts[i].judge(calls)
+	}
+	return copyBatches(attempts, calls, further, index)
+}
+
+// copyBatches adds, for each further key of a batch, a copy of its attempt:
+// all calls of the attempt are about that key too. Batches are all or none, so
+// that each key may be judged by itself.
+func copyBatches(attempts []attempt, calls []history.Call, further []int32, index map[history.Attempt]int32) []attempt {
+	type copied struct {
+		at  int32
+		key uint32
+	}
+	seen := map[copied]bool{}
+	for _, i := range further {
+		at, ok := index[calls[i].Attempt]
+		if !ok {
+			continue // the client came no further
+		}
+		one := copied{at, calls[i].Key}
+		if one.key == attempts[at].key || seen[one] {
+			continue
+		}
+		seen[one] = true
+		a := attempts[at]
+		a.key, a.also = one.key, true
+		attempts = append(attempts, a)
 	}
 	return attempts
 }
@@ -97,6 +132,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 			a.malformed = true
 		}
 		a.acquire = i
+		a.shared = c.Flags&history.FlagShared != 0
 	case history.KindRelease, history.KindCleanup:
 		first(&a.firstRelease)
 		if c.Outcome != history.Failed {
@@ -180,9 +216,13 @@ func (a *attempt) judge(calls []history.Call) {
 	}
 }
 
-func (a *attempt) held(calls []history.Call) bool {
+// granted: the acquire got the lock.
+func (a *attempt) granted(calls []history.Call) bool {
 	return !a.malformed && calls[a.acquire].Outcome == history.Held
 }
+
+// held: the attempt makes a hold of its own.
+func (a *attempt) held(calls []history.Call) bool { return a.granted(calls) && !a.inner }
 
 // unknown: the acquire may have got the lock without anybody knowing.
 func (a *attempt) unknown(calls []history.Call) bool {
@@ -205,7 +245,7 @@ type record struct {
 type client struct {
 	stream history.Stream
 	sealed bool
-	last   int64 // its last stamp
+	last   int64 // its last stamp, or its death
 	runs   []run // of unbroken sequence numbers; only if the history is damaged
 }
 
@@ -215,7 +255,7 @@ type run struct {
 	end         int64  // the last stamp in it
 }
 
-func newRecord(h *history.History) *record {
+func newRecord(h *history.History, o Options) *record {
 	r := &record{calls: h.Calls, attempts: fold(h.Calls), clients: map[uint32]*client{}, damaged: len(h.Damage) > 0}
 	for _, s := range h.Streams {
 		r.clients[s.Client] = &client{stream: s, sealed: s.Sealed && !r.damaged}
@@ -236,10 +276,18 @@ func newRecord(h *history.History) *record {
 			r.end = max(r.end, cl.last)
 		}
 	}
+	for _, d := range o.Died {
+		if cl := r.clients[d.Client]; cl != nil && !cl.sealed {
+			cl.last = max(cl.last, d.At)
+		}
+	}
 	if r.damaged {
 		r.findRuns()
 	}
 	r.sortAttempts()
+	if o.Reentrant {
+		r.nest()
+	}
 	return r
 }
 

@@ -36,7 +36,7 @@ func (j *judgement) proof(i int32) (untimed, timed span, ok bool) {
 	if !held && (a.proof == none || !a.unknown(j.calls)) {
 		return span{}, span{}, false
 	}
-	x := span{s: a.confirmed, e: grant.Invoke, u: j.uncertainty(a.client), worker: j.clients[a.client].stream.Worker, at: i}
+	x := span{s: a.confirmed, e: grant.Invoke, u: j.uncertainty(a.client), worker: j.clients[a.client].stream.Worker, shared: a.shared, at: i}
 	if held {
 		x.s = grant.Return
 	}
@@ -168,27 +168,19 @@ func (j *judgement) zombies(spans []span, proved int64) int64 {
 	}
 	var n int64
 	sortSpans(spans, observed)
-	var open []span
-	for _, x := range spans {
-		kept := open[:0]
-		for _, y := range open {
-			if y.e <= x.s {
-				continue
-			}
-			kept = append(kept, y)
-			if j.zombie(y, x) {
-				n++
-			}
+	meeting(spans, func(y, x span) bool {
+		if j.zombie(y, x) {
+			n++
 		}
-		open = append(kept, x)
-	}
+		return true
+	})
 	return n
 }
 
 // answers looks for a breach within one attempt.
 func (j *judgement) answers(key uint32, i int32) {
 	a := &j.attempts[i]
-	if a.malformed {
+	if a.malformed || a.also {
 		return
 	}
 	grant := j.calls[a.acquire]
@@ -206,7 +198,7 @@ func (j *judgement) answers(key uint32, i int32) {
 	if !a.held(j.calls) {
 		return
 	}
-	if !j.lostUnsent(a) || !j.unbroken(a, a.lostAnswer) {
+	if a.vague || !j.lostUnsent(a) || !j.unbroken(a, a.lostAnswer) {
 		return
 	}
 	answer := j.calls[a.lostAnswer]

@@ -13,7 +13,7 @@ import (
 // It may be called from several goroutines.
 func Check(h *history.History, o Options) Report {
 	j := &judgement{
-		record:      newRecord(h),
+		record:      newRecord(h, o),
 		opt:         o,
 		suspects:    map[history.Attempt]Suspect{},
 		causes:      map[string]int64{},
@@ -62,7 +62,9 @@ func (j *judgement) key(key uint32, first, last int32) {
 	for i := first; i < last; i++ {
 		a := &j.attempts[i]
 		if a.malformed {
-			j.rep.Malformed++
+			if !a.also {
+				j.rep.Malformed++
+			}
 			continue
 		}
 		if !a.held(j.calls) {
@@ -70,7 +72,7 @@ func (j *judgement) key(key uint32, first, last int32) {
 		}
 		h := j.hold(a)
 		cl := j.clients[a.client]
-		holds = append(holds, span{s: h.Start, e: h.End, u: cl.stream.ClockUncertainty, worker: cl.stream.Worker, at: i})
+		holds = append(holds, span{s: h.Start, e: h.End, u: cl.stream.ClockUncertainty, worker: cl.stream.Worker, shared: a.shared, at: i})
 		held = append(held, stretch{h.Start, h.End})
 	}
 	j.overlaps(key, holds)

@@ -27,13 +27,13 @@ type Ending uint8
 const (
 	ReleaseSent  Ending = iota // a release or clean-up was sent
 	LossObserved               // the client learned that it had lost the lock
-	StreamEnd                  // the client's record ends, or is broken, while it held
+	StreamEnd                  // the client's record ends, or is broken, while it held; or it was killed
 )
 
 // Holds lists all holds of h by (key, start, client). Attempts whose records
 // contradict one another are left out.
 func Holds(h *history.History) []Hold {
-	r := newRecord(h)
+	r := newRecord(h, Options{})
 	var holds []Hold
 	for i := range r.attempts {
 		if a := &r.attempts[i]; a.held(r.calls) {
@@ -50,8 +50,8 @@ func Holds(h *history.History) []Hold {
 func (r *record) hold(a *attempt) Hold {
 	grant := &r.calls[a.acquire]
 	h := Hold{Key: a.key, Client: a.client, Attempt: a.id, Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
-	// The client's process may have died; it held at its last record, and
-	// nothing is known of the time after.
+	// The client's process may have died; it held at its last record, or until
+	// it was killed, and nothing is known of the time after.
 	h.End = max(grant.Return, r.clients[a.client].last)
 	if r.damaged {
 		// A release may be among the records that could not be read.

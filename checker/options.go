@@ -20,6 +20,14 @@ type Options struct {
 	Slack time.Duration
 	// Fencing: every grant carries a fencing token.
 	Fencing bool
+	// Reentrant: a client that holds the lock may take it again, and it is free
+	// when as many holds were released as were granted. The owner is the
+	// client, and its holds of a key that meet are one.
+	Reentrant bool
+	// TriesYield: a try may be refused because another attempt is under way,
+	// though nobody holds the lock: a place in a queue refuses it, or a part of
+	// the servers that another has just taken.
+	TriesYield bool
 	// Takeover bounds the time that a free and wanted key may stay without a
 	// holder. 0: nothing is known, and liveness is not judged.
 	Takeover time.Duration
@@ -32,6 +40,9 @@ type Options struct {
 	// Paused lists when clients could not run: their pending acquires do not
 	// count as wanting.
 	Paused []Interval
+	// Died lists the clients that were killed: they hold and want nothing from
+	// then on, though the lock may stay taken until its bound.
+	Died []Death
 	// Suspects name what may explain violations.
 	Suspects []Suspect
 	// FaultMissed gives the reasons of faults that were planned but hit
@@ -51,6 +62,12 @@ type Options struct {
 type Interval struct {
 	Client   uint32
 	From, To int64
+}
+
+// Death is a client's end, by a signal that it could not see coming.
+type Death struct {
+	Client uint32
+	At     int64 // stamp; the client's records may end long before
 }
 
 // Suspect explains the violations that involve one attempt and end after From:

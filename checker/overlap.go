@@ -47,17 +47,28 @@ func (j *judgement) overlaps(key uint32, holds []span) {
 	})
 }
 
-// sharedTime is how long two or more of a sorted group's spans were open.
+// sharedTime is how long two or more of a sorted group's spans were open, one
+// of them not shared.
 func sharedTime(sorted []span) int64 {
 	var total int64
-	reach, counted := sorted[0].e, sorted[0].s
+	reach, alone, counted := sorted[0].e, sorted[0].s, sorted[0].s
+	if !sorted[0].shared {
+		alone = sorted[0].e
+	}
 	for _, x := range sorted[1:] {
-		from, to := max(x.s, counted), min(x.e, reach)
+		against := reach
+		if x.shared {
+			against = alone
+		}
+		from, to := max(x.s, counted), min(x.e, against)
 		if to > from {
 			total += to - from
 			counted = to
 		}
 		reach = max(reach, x.e)
+		if !x.shared {
+			alone = max(alone, x.e)
+		}
 	}
 	return total
 }

@@ -13,6 +13,7 @@ type span struct {
 	s, e   int64
 	u      int64  // uncertainty of its process's clock
 	worker uint32 // its process: stamps of one process compare exactly
+	shared bool   // for reading: such spans do not clash with one another
 	at     int32  // index of the attempt
 }
 
@@ -30,6 +31,9 @@ func (x span) end(m shift) int64   { return x.e - int64(m)*x.u }
 
 // clash reports whether x and y overlap, read with m.
 func clash(x, y span, m shift) bool {
+	if x.shared && y.shared {
+		return false
+	}
 	if x.worker == y.worker {
 		m = observed
 	}
@@ -38,6 +42,25 @@ func clash(x, y span, m shift) bool {
 
 // countClashes counts the clashing pairs among spans, exactly, in O(n log n).
 func countClashes(spans []span, m shift) int64 {
+	n := countOverlaps(spans, m)
+	if readers := sharedOnly(spans); n > 0 && len(readers) > 1 {
+		n -= countOverlaps(readers, m)
+	}
+	return n
+}
+
+func sharedOnly(spans []span) []span {
+	var shared []span
+	for _, x := range spans {
+		if x.shared {
+			shared = append(shared, x)
+		}
+	}
+	return shared
+}
+
+// countOverlaps counts the pairs that would clash if none were shared.
+func countOverlaps(spans []span, m shift) int64 {
 	if len(spans) < 2 {
 		return 0
 	}
@@ -154,10 +177,14 @@ func sortSpans(spans []span, m shift) {
 
 // groups calls f for each group of at least two spans that clashes connect.
 // For proper spans the groups are exactly the connected ones; among spans that
-// end before they start a group may join several. spans is sorted on return,
-// and f's argument is a part of it.
+// end before they start a group may join several, and so may one of shared
+// spans that all clash with some other. spans is sorted on return, and f's
+// argument is a part of it or of a copy.
 func groups(spans []span, m shift, f func(group []span)) {
 	sortSpans(spans, m)
+	if len(sharedOnly(spans)) > 0 {
+		spans = clashing(spans, m)
+	}
 	first := 0
 	var reach int64
 	for i, x := range spans {
@@ -177,27 +204,89 @@ func groups(spans []span, m shift, f func(group []span)) {
 	}
 }
 
+// clashing keeps the spans that may clash with another: readers in the company
+// of readers only join no group. spans is sorted.
+func clashing(spans []span, m shift) []span {
+	// The two furthest ends among the spans that start before a moment, and
+	// the furthest of those that are not shared.
+	type reach struct {
+		one, two, alone int64
+		at              int32
+	}
+	ahead := make([]reach, len(spans)+1)
+	ahead[0] = reach{-forever, -forever, -forever, none}
+	for i, x := range spans {
+		r := ahead[i]
+		switch e := x.end(m); {
+		case e > r.one:
+			r.one, r.two, r.at = e, r.one, x.at
+		default:
+			r.two = max(r.two, e)
+		}
+		if !x.shared {
+			r.alone = max(r.alone, x.end(m))
+		}
+		ahead[i+1] = r
+	}
+	var kept []span
+	for _, x := range spans {
+		k, _ := slices.BinarySearchFunc(spans, x.end(m), func(y span, t int64) int { return cmp.Compare(y.start(m), t) })
+		r := ahead[k]
+		furthest := r.one
+		switch {
+		case x.shared:
+			furthest = r.alone
+		case r.at == x.at:
+			furthest = r.two
+		}
+		if furthest > x.start(m) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
 // findClashes returns the first certain clashes of a group, up to limit, the
 // earlier span first.
 func findClashes(group []span, limit int) [][2]span {
 	var found [][2]span
 	sortSpans(group, observed)
-	var open []span
-	for _, x := range group {
-		kept := open[:0]
-		for _, y := range open {
-			if y.e <= x.s {
-				continue
-			}
-			kept = append(kept, y)
-			if clash(y, x, certain) {
-				found = append(found, [2]span{y, x})
-				if len(found) >= limit {
-					return found
-				}
-			}
+	meeting(group, func(y, x span) bool {
+		if clash(y, x, certain) {
+			found = append(found, [2]span{y, x})
 		}
-		open = append(kept, x)
-	}
+		return len(found) < limit
+	})
 	return found
+}
+
+// meeting calls f for the pairs of sorted spans of which the later, x, starts
+// before the earlier, y, has ended, and which are not both shared, until f
+// answers false.
+func meeting(sorted []span, f func(y, x span) bool) {
+	var readers, writers []span // still open
+	for _, x := range sorted {
+		more := true
+		visit := func(open []span) []span {
+			kept := open[:0]
+			for _, y := range open {
+				if y.e <= x.s {
+					continue
+				}
+				kept = append(kept, y)
+				more = more && f(y, x)
+			}
+			return kept
+		}
+		writers = visit(writers)
+		if x.shared {
+			readers = append(readers, x)
+		} else {
+			readers = visit(readers)
+			writers = append(writers, x)
+		}
+		if !more {
+			return
+		}
+	}
 }

@@ -74,7 +74,7 @@ func (j *judgement) stuck(key uint32, first, last int32, held []stretch) {
 			again = append(again, stretch{j.ended(&j.calls[before.acquire]), min(c.Invoke, end)})
 		}
 		given[a.client] = nil
-		if !a.held(j.calls) {
+		if !a.granted(j.calls) {
 			given[a.client] = a
 		}
 		if pauses := j.pauses[a.client]; len(pauses) > 0 {

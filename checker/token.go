@@ -90,7 +90,7 @@ func (j *judgement) contended(first, last int32) {
 		}
 		c := &j.calls[a.acquire]
 		x := use{from: c.Invoke, to: j.ended(c), client: a.client}
-		if a.held(j.calls) {
+		if a.granted(j.calls) {
 			x.to = j.hold(a).End
 		}
 		uses = append(uses, x) // by from, as attempts are
@@ -128,7 +128,7 @@ func (j *judgement) contended(first, last int32) {
 		}
 		me := at
 		at++
-		if !a.held(j.calls) {
+		if !a.granted(j.calls) || a.also {
 			continue
 		}
 		c := &j.calls[a.acquire]
