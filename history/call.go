@@ -47,8 +47,8 @@ const (
 	KindRead                     // of the guarded register
 	KindWrite                    // to the guarded register
 	KindFinal                    // by the controller, after the last client: what the register held
-	KindAlso                     // not a call: the attempt's next acquire is of this key too (a batch); stamped before that acquire's invoke
-	KindEnqueued                 // not a call: the attempt has its place in the queue; stamped within its acquire
+	KindAlso                     // not a call: the attempt's next acquire is of this key too (a batch); stamped before that acquire's invoke; Accepted
+	KindEnqueued                 // not a call: the attempt has its place in the queue; stamped within its acquire; Accepted
 )
 
 var kindNames = [...]string{"", "acquire", "try", "release", "cleanup", "extend", "lost", "read", "write", "final", "also", "enqueued"}
@@ -59,6 +59,11 @@ func (k Kind) String() string {
 		return fmt.Sprintf("kind(%d)", uint8(k))
 	}
 	return kindNames[k]
+}
+
+// isPoint reports whether k has no duration.
+func (k Kind) isPoint() bool {
+	return k == KindLost || k == KindFinal || k == KindAlso || k == KindEnqueued
 }
 
 // Valid reports whether k is a kind of this format.

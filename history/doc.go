@@ -5,7 +5,8 @@
 // It holds the record types (Call), the clock (Clock), the crash-safe writer
 // (Writer, one memory-mapped file per client), the merge of those files into
 // one (Merge), the reader (Read), which tells what it could not read instead of
-// guessing, and the export as JSON lines (WriteJSONL, ReadJSONL).
+// guessing, and the export as JSON lines (WriteJSONL, ReadJSONL) and as EDN, as
+// Jepsen writes histories (WriteEDN, ReadEDN).
 //
 // It may import the standard library and golang.org/x/sys only: everything
 // else in lockbench stands above it.
@@ -111,4 +112,31 @@
 // Unknown fields are an error, so that a misspelt one is not taken for 0.
 // The first line, the streams and the end may be left out by other programs
 // that write such a file; then nobody would notice a missing end.
+//
+// # EDN
+//
+// A history as Jepsen writes it: a map for each operation's beginning and one for
+// its end, each on its own or all in one vector. Read are:
+//
+//	:process  a number: the client; anything else (:nemesis) is passed over
+//	:type     :invoke, then :ok, :fail or :info. A failure had no effect; :info
+//	          is unknown, and so is an invoke that nothing ends
+//	:f        :acquire or :lock, :try, :release or :unlock, :extend or :renew,
+//	          :cleanup; :lost, which needs no invoke: the client learned that
+//	          its lock was gone
+//	:time     nanoseconds; without it the order of the operations counts, and
+//	          lengths mean nothing
+//	:key      which lock: numbers, or words or texts; or the first of a :value
+//	          [key value]; without either all is about one lock
+//	:value    of an acquire that is :ok and began with nil: the fencing token
+//	:error    of a :fail: :lost (or :not-held, :not-owner) if the lock said that it
+//	          was no longer the client's, :busy (or :held) if it was another's
+//	:attempt  32 hexadecimal digits, where a release is not of the client's last
+//	          acquire of the key
+//
+// Our own export adds :client, :seq, :intended, :flags, :fence, :arg,
+// :lease-end, :seen and :outcome, and tells streams, damage and the end as
+// operations of the process :lockbench, so that it reads back as it was. After a
+// call whose outcome is not known the client goes on as another process, as
+// Jepsen's do.
 package history

@@ -310,17 +310,23 @@ func (p *jsonReader) finish() {
 		h.Damage = append(h.Damage, Damage{File: p.name, Client: NoClient, What: fmt.Sprintf("and %d more places", p.more)})
 	}
 	h.sort()
-	p.order()
+	h.order(p.name)
 }
 
-// order looks for what contradicts itself between the calls of a client.
-func (p *jsonReader) order() {
-	before := len(p.h.Damage)
+// order looks for what contradicts itself between the calls of a client, and
+// adds it to the damage; name stands for the file.
+func (h *History) order(name string) {
+	place := func(client uint32, format string, args ...any) {
+		if len(h.Damage) <= maxDamage {
+			h.Damage = append(h.Damage, Damage{File: name, Client: client, What: fmt.Sprintf(format, args...)})
+		}
+	}
+	before := len(h.Damage)
 	last := make(map[uint32]Call)
 	most := make(map[uint32]uint32)
-	for _, c := range p.h.Calls { // by invoke
+	for _, c := range h.Calls { // by invoke
 		if l, ok := last[c.Client]; ok && c.Seq < l.Seq {
-			p.place(c.Client, "the stamps go backwards at call %d: invoke %d, call %d has %d", l.Seq, l.Invoke, c.Seq, c.Invoke)
+			place(c.Client, "the stamps go backwards at call %d: invoke %d, call %d has %d", l.Seq, l.Invoke, c.Seq, c.Invoke)
 		}
 		last[c.Client] = c
 		most[c.Client] = max(most[c.Client], c.Seq)
@@ -328,16 +334,9 @@ func (p *jsonReader) order() {
 	if before > 0 {
 		return // what is missing has been told
 	}
-	for _, s := range p.h.Streams {
+	for _, s := range h.Streams {
 		if n := int64(most[s.Client]) + 1 - int64(s.Records); s.Records > 0 && n > 0 {
-			p.place(s.Client, "%d calls are missing between number 0 and %d", n, most[s.Client])
+			place(s.Client, "%d calls are missing between number 0 and %d", n, most[s.Client])
 		}
-	}
-}
-
-// place notes damage that belongs to the file as a whole.
-func (p *jsonReader) place(client uint32, format string, args ...any) {
-	if len(p.h.Damage) <= maxDamage {
-		p.h.Damage = append(p.h.Damage, Damage{File: p.name, Client: client, What: fmt.Sprintf(format, args...)})
 	}
 }

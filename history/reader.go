@@ -13,7 +13,7 @@ import (
 )
 
 // Read reads a history: a merged file, one client's file, a folder of client
-// files, or a file of JSON lines. Whatever is sound is read; whatever is not stands in Damage
+// files, or a file of JSON lines or EDN. Whatever is sound is read; whatever is not stands in Damage
 // with its place, and is never guessed:
 //
 //   - a record whose invoke half is damaged is left out;
@@ -47,8 +47,8 @@ func Read(path string) (*History, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("history: read: %s is neither a file nor a folder", path)
 	}
-	if isText(f) {
-		return ReadJSONL(f, path)
+	if read := text(f); read != nil {
+		return read(f, path)
 	}
 	return readAt(f, path, st.Size())
 }
@@ -93,11 +93,21 @@ func (h *History) sort() {
 	slices.SortFunc(h.Calls, compareCalls)
 }
 
-// isText reports whether a file begins as JSON lines do.
-func isText(f io.ReaderAt) bool {
-	var p [64]byte
+// text is the reader for a file that begins as text: JSON lines, or EDN. It is
+// nil for any other.
+func text(f io.ReaderAt) func(io.Reader, string) (*History, error) {
+	var p [512]byte
 	n, _ := f.ReadAt(p[:], 0) // an error shows again when the file is read
-	return bytes.HasPrefix(bytes.TrimLeft(p[:n], " \t\r\n"), []byte("{"))
+	begin := bytes.TrimLeft(p[:n], " \t\r\n,")
+	switch {
+	case len(begin) == 0:
+		return nil
+	case begin[0] == '{' && !bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte(":")):
+		return ReadJSONL
+	case strings.IndexByte("{[(;#", begin[0]) >= 0:
+		return ReadEDN
+	}
+	return nil
 }
 
 func compareCalls(a, b Call) int {

@@ -243,7 +243,7 @@ func fits(k Kind, o Outcome) bool {
 	case Rejected:
 		return k == KindRead || k == KindWrite
 	case Accepted:
-		return k == KindRead || k == KindWrite || k == KindFinal || k == KindLost
+		return k == KindRead || k == KindWrite || k == KindFinal || k == KindLost || k == KindAlso || k == KindEnqueued
 	}
 	return true
 }

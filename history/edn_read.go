@@ -1,0 +1,386 @@
+package history
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ReadEDN reads a history in the form that Jepsen writes: maps of operations,
+// each on its own or all in one vector. The package's documentation tells which
+// entries are read and what they mean. name stands for the file in what it
+// tells of damage. What cannot be understood, or contradicts itself, is damage,
+// and the rest is read all the same. Without one readable call the error is
+// ErrNoRecords, and the history still tells of the damage. Other errors are
+// those of r.
+func ReadEDN(r io.Reader, name string) (*History, error) {
+	e := ednHistory{
+		ednReader: newEDNReader(r), name: name, h: new(History), open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
+		keys: map[any]uint32{}, streams: map[uint32]Stream{},
+	}
+	if err := e.ops(); err != nil {
+		return nil, fmt.Errorf("history: read %s: %w", name, err)
+	}
+	e.finish()
+	if len(e.h.Calls) == 0 {
+		return e.h, noRecords(name, e.h)
+	}
+	return e.h, nil
+}
+
+type ednHistory struct {
+	*ednReader
+	name string
+	h    *History
+	more int // damage that is not listed
+
+	open    map[int64]ednOpen // by process
+	clients map[uint32]*ednClient
+	keys    map[any]uint32 // the number of each key that is no number
+	numbers bool           // some keys are numbers
+	streams map[uint32]Stream
+	total   int64 // calls that there should be; -1: not told
+	clock   int64 // counts operations, where they have no time
+}
+
+// ednOpen is a call under way.
+type ednOpen struct {
+	index int // in the history's calls
+	// bare tells that its invoke had no value, so that a number with which it
+	// completes is no echo.
+	bare bool
+}
+
+// ednClient is one process's attempt under way on each key, and its count.
+type ednClient struct {
+	seq      uint32
+	seen     map[uint32]bool // sequence numbers
+	last     int64           // its latest time
+	attempts map[uint32]Attempt
+}
+
+func (e *ednHistory) note(client uint32, format string, args ...any) {
+	if len(e.h.Damage) >= maxDamage {
+		e.more++
+		return
+	}
+	what := fmt.Sprintf("line %d: ", e.line) + fmt.Sprintf(format, args...)
+	e.h.Damage = append(e.h.Damage, Damage{File: e.name, Offset: e.offset, Client: client, What: what})
+}
+
+// ops reads operation by operation; a vector around them is only passed by.
+func (e *ednHistory) ops() error {
+	e.total = -1
+	for depth := 0; ; {
+		b, err := e.next()
+		if errors.Is(err, io.EOF) {
+			if depth > 0 {
+				e.note(NoClient, "the file is cut short: its vector is not closed")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case b == '[' || b == '(':
+			depth++
+			continue
+		case (b == ']' || b == ')') && depth > 0:
+			depth--
+			continue
+		}
+		v, err := e.from(b, 1)
+		switch {
+		case errors.Is(err, errEDN):
+			e.note(NoClient, "%v", err)
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				e.skipLine()
+			}
+		case err != nil:
+			return err
+		case v == dropped{}:
+		default:
+			if m, ok := v.(ednMap); ok {
+				e.op(m)
+			} else {
+				e.note(NoClient, "not the map of an operation")
+			}
+		}
+	}
+}
+
+func (e *ednHistory) op(m ednMap) {
+	e.clock++
+	process, ok := m[":process"].(int64)
+	if !ok {
+		// The nemesis, and whoever else is no client. Our own notes are there.
+		e.aside(m)
+		return
+	}
+	f, _ := m[":f"].(ednWord)
+	kind, known := ednKinds[f]
+	if !known {
+		e.note(NoClient, "operation %s of process %d is none of a lock's: %s", f, process, strings.Join(ednNames(), " "))
+		return
+	}
+	client, ok := ednUint32(m, ":client", process)
+	if !ok || client >= NoClient && client != Controller {
+		e.note(NoClient, "process %d cannot be a client's number", process)
+		return
+	}
+	at, err := e.time(m)
+	if err != nil {
+		e.note(client, "%v", err)
+		return
+	}
+	o, open := e.open[process]
+	open = open && e.h.Calls[o.index].Kind == kind
+	switch m[":type"] {
+	case ednWord(":invoke"):
+		e.invoke(m, process, client, kind, at)
+	case ednWord(":ok"), ednWord(":fail"), ednWord(":info"):
+		if _, ours := m[":outcome"]; !open && !ours && kind == KindLost {
+			e.point(m, client, kind, at) // nobody calls a loss, so it has no invoke
+			return
+		}
+		e.complete(m, process, client, kind, at)
+	default:
+		e.note(client, "type %v is none of :invoke, :ok, :fail, :info", m[":type"])
+	}
+}
+
+// time is the operation's stamp. Without a time its place in the order serves:
+// nothing is then known of how long anything took.
+func (e *ednHistory) time(m ednMap) (int64, error) {
+	switch t := m[":time"].(type) {
+	case int64:
+		return t, nil
+	case nil:
+		return e.clock, nil
+	default:
+		return 0, fmt.Errorf("the time %v is no whole number of nanoseconds", t)
+	}
+}
+
+func (e *ednHistory) invoke(m ednMap, process int64, client uint32, kind Kind, at int64) {
+	if o, ok := e.open[process]; ok {
+		e.note(client, "process %d begins an operation while its %v is open", process, e.h.Calls[o.index].Kind)
+		return
+	}
+	if i, ok := e.begin(m, client, kind, at); ok {
+		e.open[process] = ednOpen{i, ednToken(m) == nil}
+	}
+}
+
+// point is an operation that has no duration, and so only one map.
+func (e *ednHistory) point(m ednMap, client uint32, kind Kind, at int64) {
+	if i, ok := e.begin(m, client, kind, at); ok {
+		e.returned(m, &e.h.Calls[i], at, true)
+	}
+}
+
+// begin adds a call that was invoked, and tells its index.
+func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, bool) {
+	key, err := e.key(m)
+	if err != nil {
+		e.note(client, "%v", err)
+		return 0, false
+	}
+	cl := e.clients[client]
+	if cl == nil {
+		cl = &ednClient{seen: map[uint32]bool{}, attempts: map[uint32]Attempt{}}
+		e.clients[client] = cl
+	}
+	c := Call{Client: client, Seq: cl.seq, Kind: kind, Key: key, Invoke: at, Intended: at}
+	if n, ok := m[":seq"].(int64); ok && n >= 0 && n <= int64(^uint32(0)) {
+		c.Seq = uint32(n)
+	}
+	if n, ok := m[":intended"].(int64); ok {
+		c.Intended = n
+	}
+	c.Fence, c.Arg = ednUint(m, ":fence"), ednUint(m, ":arg")
+	if c.Flags, err = ednFlags(m); err == nil {
+		c.Attempt, err = cl.attempt(m, &c)
+	}
+	if err == nil && cl.seen[c.Seq] {
+		err = fmt.Errorf("call %d of client %d comes again", c.Seq, client)
+	}
+	if err != nil {
+		e.note(client, "%v", err)
+		return 0, false
+	}
+	if at < cl.last {
+		e.note(client, "the time goes back from %d to %d", cl.last, at)
+	}
+	cl.last = at
+	cl.seen[c.Seq] = true
+	cl.seq = c.Seq + 1
+	e.h.Calls = append(e.h.Calls, c)
+	return len(e.h.Calls) - 1, true
+}
+
+// attempt is the operation's attempt: the one that it names, else a new one for
+// an acquire, else that of the client's last acquire of the key.
+func (cl *ednClient) attempt(m ednMap, c *Call) (Attempt, error) {
+	if s, ok := m[":attempt"].(string); ok {
+		a, err := ParseAttempt(s)
+		if err == nil {
+			cl.attempts[c.Key] = a
+		}
+		return a, err
+	}
+	switch c.Kind {
+	case KindAcquire, KindTry:
+		var a Attempt
+		binary.BigEndian.PutUint32(a[0:], c.Client+1) // never all zero
+		binary.BigEndian.PutUint32(a[4:], c.Seq)
+		cl.attempts[c.Key] = a
+		return a, nil
+	case KindRelease, KindCleanup, KindExtend, KindLost:
+		a, ok := cl.attempts[c.Key]
+		if !ok {
+			return a, fmt.Errorf("a %v of key %d by client %d, which never acquired it", c.Kind, c.Key, c.Client)
+		}
+		return a, nil
+	}
+	return cl.attempts[c.Key], nil
+}
+
+func (e *ednHistory) complete(m ednMap, process int64, client uint32, kind Kind, at int64) {
+	o, ok := e.open[process]
+	if !ok || e.h.Calls[o.index].Kind != kind {
+		e.note(client, "a %v of process %d ends that never began", kind, process)
+		return
+	}
+	delete(e.open, process)
+	c := &e.h.Calls[o.index]
+	cl := e.clients[c.Client]
+	cl.last = max(cl.last, at)
+	e.returned(m, c, at, o.bare)
+}
+
+// returned fills in what a call came to. bare tells that a number with which it
+// completes is no echo of its invoke's.
+func (e *ednHistory) returned(m ednMap, c *Call, at int64, bare bool) {
+	c.Outcome = ednOutcome(m, c.Kind)
+	if c.Outcome == Open {
+		return // it says itself that its return was never seen
+	}
+	if m[":returned"] != false {
+		c.Return = at
+	}
+	if f := ednUint(m, ":fence"); f != 0 {
+		c.Fence = f
+	} else if n, ok := ednToken(m).(int64); ok && n > 0 && bare && c.Outcome == Held {
+		c.Fence = uint64(n)
+	}
+	if n, ok := m[":lease-end"].(int64); ok {
+		c.LeaseEnd = n
+	}
+	c.Value = ednUint(m, ":seen")
+	switch {
+	case !fits(c.Kind, c.Outcome):
+		e.note(c.Client, "outcome %v of a %v", c.Outcome, c.Kind)
+	case at < c.Invoke:
+		e.note(c.Client, "a %v returns at %d, before its invoke at %d", c.Kind, c.Return, c.Invoke)
+	default:
+		return
+	}
+	c.Outcome, c.Return = Unknown, 0
+}
+
+// aside reads an operation of no client: the notes of our own export; what a
+// nemesis did is none of a lock's calls.
+func (e *ednHistory) aside(m ednMap) {
+	f, _ := m[":f"].(ednWord)
+	if kind := ednKinds[f]; kind.isPoint() {
+		e.aPoint(m, kind)
+		return
+	}
+	v, _ := m[":value"].(ednMap)
+	client, ok := ednUint32(v, ":client", -1)
+	switch f {
+	case ednWord(":stream"):
+		s := Stream{Client: client, ClockUncertainty: int64(ednUint(v, ":clock-uncertainty")), SealedAt: int64(ednUint(v, ":sealed-at"))}
+		s.Worker, _ = ednUint32(v, ":worker", 0)
+		s.Sealed = v[":sealed"] == true
+		if _, again := e.streams[client]; again || !ok {
+			e.note(client, "a stream of no client, or a second one")
+			return
+		}
+		e.streams[client] = s
+	case ednWord(":damage"):
+		file, _ := v[":file"].(string)
+		what, _ := v[":what"].(string)
+		e.h.Damage = append(e.h.Damage, Damage{File: file, Offset: int64(ednUint(v, ":offset")), Client: client, What: what})
+	case ednWord(":end"):
+		e.total = int64(ednUint(v, ":calls"))
+	}
+}
+
+// aPoint reads a point that is not a process's own, so that other readers of
+// such files pass it by: it names its client.
+func (e *ednHistory) aPoint(m ednMap, kind Kind) {
+	client, ok := ednUint32(m, ":client", -1)
+	at, err := e.time(m)
+	if !ok || err != nil {
+		e.note(NoClient, "a %v without its client and time", kind)
+		return
+	}
+	e.point(m, client, kind, at)
+}
+
+// finish puts the history in order and says what is missing.
+func (e *ednHistory) finish() {
+	h := e.h
+	told := len(e.streams) > 0
+	if told && e.total < 0 {
+		e.note(NoClient, "the file is cut short: its end is missing")
+	}
+	if e.total >= 0 && e.total != int64(len(h.Calls)) {
+		e.note(NoClient, "%d calls were read, the file should have %d", len(h.Calls), e.total)
+	}
+	first := int64(1)
+	for i := range h.Calls {
+		c := &h.Calls[i]
+		first = min(first, c.Invoke)
+		s, ok := e.streams[c.Client]
+		if !ok {
+			s.Client, s.Worker = c.Client, c.Client
+			if told {
+				e.note(c.Client, "a call of a client without a stream")
+			}
+		}
+		s.Records++
+		e.streams[c.Client] = s
+	}
+	if first < 1 {
+		e.shift(1 - first) // Jepsen's stamps begin at 0, or before
+	}
+	for _, s := range e.streams {
+		h.Streams = append(h.Streams, s)
+	}
+	if e.more > 0 {
+		h.Damage = append(h.Damage, Damage{File: e.name, Client: NoClient, What: fmt.Sprintf("and %d more places", e.more)})
+	}
+	h.sort()
+	h.order(e.name)
+}
+
+// shift moves every stamp.
+func (e *ednHistory) shift(by int64) {
+	for i := range e.h.Calls {
+		c := &e.h.Calls[i]
+		c.Invoke += by
+		c.Intended += by
+		if c.Return != 0 || c.Outcome != Open && c.Outcome != Unknown {
+			c.Return += by
+		}
+		if c.LeaseEnd != 0 {
+			c.LeaseEnd += by
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package history
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// WriteEDN writes h as Jepsen writes histories, one map of an operation a line,
+// so that Jepsen's checkers can read it; entries that they do not know carry
+// the rest, so that ReadEDN reads the same history back. The package's
+// documentation describes them.
+func WriteEDN(w io.Writer, h *History) error {
+	e := ednWriter{out: bufio.NewWriterSize(w, 64<<10)}
+	for _, s := range h.Streams {
+		if s.Client != Controller {
+			e.clients = max(e.clients, int64(s.Client)+1)
+		}
+	}
+	e.number(h)
+	for _, s := range h.Streams {
+		e.aside("stream", `{:client %d, :worker %d, :sealed %t, :sealed-at %d, :clock-uncertainty %d}`, s.Client, s.Worker, s.Sealed, s.SealedAt, s.ClockUncertainty)
+	}
+	for _, d := range h.Damage {
+		e.aside("damage", `{:file %s, :offset %d, :client %d, :what %s}`, ednQuote(d.File), d.Offset, d.Client, ednQuote(d.What))
+	}
+	for _, ev := range e.events {
+		e.event(h, ev)
+	}
+	e.aside("end", `{:streams %d, :calls %d}`, len(h.Streams), len(h.Calls))
+	if err := e.out.Flush(); err != nil {
+		return fmt.Errorf("history: write EDN: %w", err)
+	}
+	return nil
+}
+
+type ednWriter struct {
+	out     *bufio.Writer
+	index   int
+	clients int64
+	events  []ednEvent
+}
+
+// ednEvent is one end of a call.
+type ednEvent struct {
+	at      int64
+	call    int
+	process int64
+	end     bool
+}
+
+// number gives every call its process. A process never comes back after a call
+// whose outcome is not known: the client goes on as another, as Jepsen's do.
+func (e *ednWriter) number(h *History) {
+	process := map[uint32]int64{}
+	order := make([]int, len(h.Calls))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(h.Calls[i].Seq, h.Calls[j].Seq) })
+	for _, i := range order {
+		c := &h.Calls[i]
+		p, ok := process[c.Client]
+		if !ok {
+			p = int64(c.Client)
+		}
+		e.events = append(e.events, ednEvent{c.Invoke, i, p, false})
+		if !oneMoment(c) {
+			if c.Return != 0 || c.Outcome == Unknown {
+				e.events = append(e.events, ednEvent{max(c.Return, c.Invoke), i, p, true})
+			}
+			if c.Outcome == Open || c.Outcome == Unknown {
+				p += e.clients
+			}
+		}
+		process[c.Client] = p
+	}
+	slices.SortStableFunc(e.events, func(a, b ednEvent) int { return cmp.Compare(a.at, b.at) })
+}
+
+// oneMoment reports whether c is all in one moment, and so one map.
+func oneMoment(c *Call) bool { return c.Kind.isPoint() && c.Return == c.Invoke }
+
+func (e *ednWriter) aside(f, value string, args ...any) {
+	fmt.Fprintf(e.out, "{:index %d, :time 0, :process :lockbench, :type :info, :f :%s, :value %s}\n", e.index, f, fmt.Sprintf(value, args...))
+	e.index++
+}
+
+func (e *ednWriter) event(h *History, ev ednEvent) {
+	c := &h.Calls[ev.call]
+	process, typ := fmt.Sprint(ev.process), "invoke"
+	switch {
+	case oneMoment(c):
+		process, typ = ":lockbench", "info"
+	case ev.end:
+		typ = ednType(c.Outcome)
+	}
+	fmt.Fprintf(e.out, "{:index %d, :time %d, :process %s, :type :%s, :f :%s, :value nil, :key %d, :client %d", e.index, ev.at, process, typ, c.Kind, c.Key, c.Client)
+	e.index++
+	if !ev.end {
+		fmt.Fprintf(e.out, ", :seq %d", c.Seq)
+		e.entry("attempt", c.Attempt.String(), !c.Attempt.IsZero())
+		if c.Intended != c.Invoke {
+			fmt.Fprintf(e.out, ", :intended %d", c.Intended)
+		}
+		e.flags(c.Flags)
+		e.uint("arg", c.Arg)
+		e.uint("fence", c.Fence)
+	}
+	if ev.end || oneMoment(c) {
+		fmt.Fprintf(e.out, ", :outcome :%s", c.Outcome)
+		if ev.end && c.Outcome == Unknown && c.Return == 0 {
+			e.out.WriteString(", :returned false")
+		}
+		if c.LeaseEnd != 0 {
+			fmt.Fprintf(e.out, ", :lease-end %d", c.LeaseEnd)
+		}
+		e.uint("seen", c.Value)
+		if ev.end {
+			e.uint("fence", c.Fence)
+		}
+	}
+	e.out.WriteString("}\n")
+}
+
+// ednType is the type of a completion: only what certainly had no effect is a
+// failure.
+func ednType(o Outcome) string {
+	switch o {
+	case Held, Released, Extended, Accepted:
+		return "ok"
+	case Busy, Failed, Rejected, Lost:
+		return "fail"
+	}
+	return "info"
+}
+
+func (e *ednWriter) entry(name, text string, there bool) {
+	if there {
+		fmt.Fprintf(e.out, ", :%s %s", name, ednQuote(text))
+	}
+}
+
+// uint writes a number of 64 bits, as text where EDN's whole numbers end.
+func (e *ednWriter) uint(name string, n uint64) {
+	switch {
+	case n == 0:
+	case n > math.MaxInt64:
+		e.entry(name, fmt.Sprint(n), true)
+	default:
+		fmt.Fprintf(e.out, ", :%s %d", name, n)
+	}
+}
+
+func (e *ednWriter) flags(f Flags) {
+	if f == 0 {
+		return
+	}
+	var words []string
+	for i, name := range flagNames {
+		if f&(1<<i) != 0 {
+			words = append(words, ":"+name)
+		}
+	}
+	fmt.Fprintf(e.out, ", :flags [%s]", strings.Join(words, " "))
+}
+
+// ednQuote writes a text as EDN reads it.
+func ednQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + `"`
+}
