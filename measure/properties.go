@@ -53,7 +53,7 @@ func (d *derivation) compareProperties() {
 		case p.AsPromised():
 		case p.Measured == scenario.Undecided:
 			open = true
-			r.Surprises = append(r.Surprises, fmt.Sprintf("inconclusive: whether the recipe is %s, of which it promises %s, is unknown: %s", p.Property, p.Promised, p.Evidence))
+			r.Surprises = append(r.Surprises, fmt.Sprintf("inconclusive: %s: promised %s, and not decided: %s", p.Property, p.Promised, p.Evidence))
 		default:
 			wrong = true
 			r.Surprises = append(r.Surprises, fmt.Sprintf("%s: promised %s, measured %s: %s", p.Property, p.Promised, p.Measured, p.Evidence))
