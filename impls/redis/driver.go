@@ -13,6 +13,11 @@ import (
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		token{},
+		watchdog{},
+		pubsub{},
+		fenced{},
+		reentrant{},
+		batch{},
 	}
 }
 

@@ -96,16 +96,17 @@ func (s *server) run(ctx context.Context, doing string, script *redis.Script, ke
 	return n, err
 }
 
-// compare runs a script that answers 1 if the lock was its attempt's and the
-// script has done its work, and 0 if it was not.
+// compare runs a script that answers how many of keys were the attempt's, and
+// has done its work if they all were.
 func (s *server) compare(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) error {
 	n, err := s.run(ctx, doing, script, keys, args...)
+	all := int64(len(keys))
 	switch {
 	case err != nil:
 		return err
-	case n == 1:
+	case n == all:
 		return nil
-	case n == 0:
+	case 0 <= n && n < all:
 		return impls.ErrLost
 	default:
 		return fmt.Errorf("%s %s: %w: the script answered %d", doing, keys[0], impls.ErrUnknown, n)

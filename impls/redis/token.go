@@ -75,9 +75,9 @@ type tokens struct {
 	release, extend *redis.Script
 }
 
-// openTokens opens a client whose scripts answer 1 if the token was there, else
-// 0. Their keys are the lock's, their arguments the token and, to extend, the
-// TTL in milliseconds. Others may be loaded besides.
+// openTokens opens a client whose scripts answer on how many of their keys the
+// token stood. Their arguments are the token and, to extend, the TTL in
+// milliseconds. Other scripts may be loaded besides.
 func openTokens(ctx context.Context, cfg impls.Config, release, extend string, others ...*redis.Script) (*tokens, error) {
 	c := &tokens{release: redis.NewScript(release), extend: redis.NewScript(extend)}
 	var err error
