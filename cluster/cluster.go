@@ -45,17 +45,23 @@ type Cluster struct {
 	binary Binary
 	driver driver
 	dir    string
-	nodes  []*Node
+	run    *supervise.Run
+
+	mu    sync.Mutex
+	slots []*slot // in node order; what is in them changes with Restart
 
 	settings map[string]string // read back
 	facts    facts
 	readyIn  time.Duration
 
 	stopOnce sync.Once
+	stopping chan struct{}
 	stopErr  error
 }
 
-// Node is one server.
+// Node is one start of a server. Nothing of it changes once the server serves:
+// a server that is started again is a new Node with the name and the address
+// of the old one.
 type Node struct {
 	Name    string // redis, etcd-1
 	Address string // host:port
@@ -155,7 +161,7 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	if err != nil {
 		return nil, fmt.Errorf("start %s: make its data folder: %w", spec.Backend, err)
 	}
-	c := &Cluster{spec: spec, binary: binary, driver: d, dir: dir}
+	c := &Cluster{spec: spec, binary: binary, driver: d, dir: dir, run: run, stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			// Also when ctx has ended: nothing may be left running.
@@ -168,17 +174,7 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 		return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
 	}
 	began := time.Now()
-	errs := make([]error, len(c.nodes))
-	var wg sync.WaitGroup
-	for i, n := range c.nodes {
-		wg.Go(func() {
-			if errs[i] = c.launch(ctx, run, n); errs[i] == nil {
-				errs[i] = c.await(ctx, n)
-			}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := c.each(func(_ int, n *Node) error { return c.bringUp(ctx, n) }); err != nil {
 		return nil, err
 	}
 	if err := d.formed(ctx, c); err != nil {
@@ -191,11 +187,24 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	return c, nil
 }
 
+// each calls f for every node, side by side, and joins what went wrong.
+func (c *Cluster) each(f func(i int, n *Node) error) error {
+	nodes := c.Nodes()
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = f(i, n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
 // readBack asks every node for its settings. Where nodes differ, their values
 // stand side by side.
 func (c *Cluster) readBack(ctx context.Context) error {
 	c.settings = map[string]string{}
-	for i, n := range c.nodes {
+	nodes := c.Nodes()
+	for i, n := range nodes {
 		m, err := c.driver.settings(ctx, c, n)
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
@@ -207,7 +216,7 @@ func (c *Cluster) readBack(ctx context.Context) error {
 			c.settings[k] = v
 		}
 	}
-	facts, err := c.driver.facts(ctx, c, c.nodes[0])
+	facts, err := c.driver.facts(ctx, c, nodes[0])
 	c.facts = facts
 	return err
 }
@@ -215,7 +224,7 @@ func (c *Cluster) readBack(ctx context.Context) error {
 // Addresses of the servers, in node order, as clients use them.
 func (c *Cluster) Addresses() []string {
 	var list []string
-	for _, n := range c.nodes {
+	for _, n := range c.Nodes() {
 		list = append(list, n.Address)
 	}
 	return list
@@ -227,8 +236,16 @@ func (c *Cluster) Account() impls.Account { return c.facts.account }
 // Limits of the servers that decide which TTLs can be served.
 func (c *Cluster) Limits() impls.Limits { return c.facts.limits }
 
-// Nodes of the cluster, in order.
-func (c *Cluster) Nodes() []*Node { return slices.Clone(c.nodes) }
+// Nodes of the cluster, in order, as they were started last.
+func (c *Cluster) Nodes() []*Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*Node, len(c.slots))
+	for i, s := range c.slots {
+		list[i] = s.node
+	}
+	return list
+}
 
 // Info tells what runs. The logs' paths are absolute.
 func (c *Cluster) Info() scenario.ClusterInfo {
@@ -241,7 +258,7 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 	for k, v := range c.settings {
 		info.Settings[k] = v
 	}
-	for _, n := range c.nodes {
+	for _, n := range c.Nodes() {
 		info.Nodes = append(info.Nodes, scenario.NodeInfo{
 			Name: n.Name, Address: n.Address, PID: n.Process.PID(),
 			Command: slices.Clone(n.command), Log: n.log,
@@ -267,20 +284,16 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 //   - zookeeper: "packets_received", the pings of the clients' sessions
 //     included (the driver sends one every third of a session's timeout).
 func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
-	list := make([]NodeCounters, len(c.nodes))
-	errs := make([]error, len(c.nodes))
-	var wg sync.WaitGroup
-	for i, n := range c.nodes {
-		wg.Go(func() {
-			m, err := c.driver.counters(ctx, c, n)
-			if err != nil {
-				errs[i] = fmt.Errorf("read the counters of %s: %w", n.Name, err)
-			}
-			list[i] = NodeCounters{Node: n.Name, Counters: m}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	list := make([]NodeCounters, c.spec.Nodes)
+	err := c.each(func(i int, n *Node) error {
+		m, err := c.driver.counters(ctx, c, n)
+		if err != nil {
+			return fmt.Errorf("read the counters of %s: %w", n.Name, err)
+		}
+		list[i] = NodeCounters{Node: n.Name, Counters: m}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -289,7 +302,7 @@ func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 // CPU is the CPU time that the servers have used since their start, summed.
 func (c *Cluster) CPU() (time.Duration, error) {
 	var sum time.Duration
-	for _, n := range c.nodes {
+	for _, n := range c.Nodes() {
 		d, err := n.Process.CPU()
 		if err != nil {
 			return 0, err
@@ -302,41 +315,35 @@ func (c *Cluster) CPU() (time.Duration, error) {
 // Healthy returns nil when every server lives and answers a real request. A
 // dead one is ErrServer, with its last log lines.
 func (c *Cluster) Healthy(ctx context.Context) error {
-	errs := make([]error, len(c.nodes))
-	var wg sync.WaitGroup
-	for i, n := range c.nodes {
-		wg.Go(func() {
-			select {
-			case <-n.Process.Done():
-				errs[i] = n.died()
-				return
-			default:
-			}
-			if err := c.driver.ready(ctx, c, n); err != nil {
-				errs[i] = fmt.Errorf("%s at %s does not serve: %w: %w", n.Name, n.Address, ErrServer, err)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return c.each(func(_ int, n *Node) error {
+		if !n.alive() {
+			return n.died()
+		}
+		if err := c.driver.ready(ctx, c, n); err != nil {
+			return fmt.Errorf("%s at %s does not serve: %w: %w", n.Name, n.Address, ErrServer, err)
+		}
+		return nil
+	})
 }
 
 // Stop ends the servers, politely for ten seconds or until ctx ends, and
 // removes their data. The logs stay. A second call waits for the first.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
-		errs := make([]error, len(c.nodes)+1)
-		var wg sync.WaitGroup
-		for i, n := range c.nodes {
-			if n.Process != nil {
-				wg.Go(func() { errs[i] = n.Process.Stop(ctx, 10*time.Second) })
+		close(c.stopping) // a Restart under way gives up
+		for _, s := range c.slots {
+			s.changing.Lock()
+			defer s.changing.Unlock()
+		}
+		c.stopErr = c.each(func(_ int, n *Node) error {
+			if n.Process == nil {
+				return nil // it was never launched
 			}
-		}
-		wg.Wait()
+			return n.Process.Stop(ctx, 10*time.Second)
+		})
 		if err := os.RemoveAll(c.dir); err != nil {
-			errs[len(c.nodes)] = fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err)
+			c.stopErr = errors.Join(c.stopErr, fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err))
 		}
-		c.stopErr = errors.Join(errs...)
 	})
 	return c.stopErr
 }
@@ -371,7 +378,7 @@ func (c *Cluster) layOut() error {
 		each := len(ports) / c.spec.Nodes
 		n.ports = ports[i*each : (i+1)*each]
 		n.Address = loopback(n.ports[0])
-		c.nodes = append(c.nodes, n)
+		c.slots = append(c.slots, &slot{node: n})
 	}
 	return nil
 }

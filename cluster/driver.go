@@ -19,8 +19,9 @@ type driver interface {
 	// find searches a server; override, if given, is what the user named.
 	find(s search) (Binary, error)
 
-	// command lays out what the node needs on disk, and says how to start it.
-	// All nodes have their ports by then.
+	// command lays out what the node needs on disk and has not yet, and says
+	// how to start it. All nodes have their ports by then. A node that is
+	// started again finds the data that its last start left.
 	command(ctx context.Context, run *supervise.Run, c *Cluster, n *Node) (supervise.Command, error)
 	// ready is nil when the node serves requests, and is the one we started.
 	ready(ctx context.Context, c *Cluster, n *Node) error

@@ -58,7 +58,9 @@ func useEtcd(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-func useMySQL(t *testing.T, c *cluster.Cluster) {
+// openMySQL logs in as a client does.
+func openMySQL(t *testing.T, c *cluster.Cluster) *sql.DB {
+	t.Helper()
 	cfg := mysqldriver.NewConfig()
 	account := c.Account()
 	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr = account.User, account.Password, account.Database, "tcp", c.Addresses()[0]
@@ -66,7 +68,11 @@ func useMySQL(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
+	return sql.OpenDB(connector)
+}
+
+func useMySQL(t *testing.T, c *cluster.Cluster) {
+	db := openMySQL(t, c)
 	defer db.Close()
 	for _, query := range []string{"CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t VALUES (1)", "SELECT a FROM t", "SELECT GET_LOCK('x', 0)"} {
 		if _, err := db.ExecContext(t.Context(), query); err != nil {
@@ -79,9 +85,10 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// useZooKeeper sends four packets: the connect, a create, an exists, a close.
-func useZooKeeper(t *testing.T, c *cluster.Cluster) {
-	conn, events, err := zk.Connect(c.Addresses(), 30*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+// openZooKeeper opens a session at one of the addresses.
+func openZooKeeper(t *testing.T, addresses []string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(addresses, 30*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +97,12 @@ func useZooKeeper(t *testing.T, c *cluster.Cluster) {
 			break
 		}
 	}
+	return conn
+}
+
+// useZooKeeper sends four packets: the connect, a create, an exists, a close.
+func useZooKeeper(t *testing.T, c *cluster.Cluster) {
+	conn := openZooKeeper(t, c.Addresses())
 	if _, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (etcd) find(s search) (Binary, error) {
 
 func (etcd) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
 	var members []string
-	for _, m := range c.nodes {
+	for _, m := range c.Nodes() {
 		members = append(members, m.Name+"=http://"+loopback(m.ports[1]))
 	}
 	client, peer := "http://"+n.Address, "http://"+loopback(n.ports[1])

@@ -31,7 +31,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ours := c.nodes[0]
+			ours := c.Nodes()[0]
 			other, err := run.Start(supervise.Command{Name: "bystander", Path: "/bin/sh", StdinPipe: true, Args: []string{"-c", "read forever"}})
 			if err != nil {
 				t.Fatal(err)

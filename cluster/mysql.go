@@ -3,9 +3,12 @@ package cluster
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -78,8 +81,10 @@ func mariadbInstaller(server string) (string, error) {
 
 func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
 	data := filepath.Join(n.dir, "data")
-	if err := m.install(ctx, run, c, n, data); err != nil {
-		return supervise.Command{}, err
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
+		if err := m.install(ctx, run, c, n, data); err != nil {
+			return supervise.Command{}, err
+		}
 	}
 	args := []string{
 		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(n.ports[0]), "--bind-address=127.0.0.1",
@@ -139,7 +144,7 @@ func (mysql) ready(ctx context.Context, _ *Cluster, n *Node) error {
 }
 
 func (mysql) formed(ctx context.Context, c *Cluster) error {
-	db, err := mysqlOpen(c.nodes[0])
+	db, err := mysqlOpen(c.Nodes()[0])
 	if err != nil {
 		return err
 	}

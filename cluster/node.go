@@ -16,8 +16,16 @@ import (
 // errPortTaken: the server found its port in use.
 var errPortTaken = errors.New("the port was taken by another process")
 
+// bringUp starts one node and returns when it serves.
+func (c *Cluster) bringUp(ctx context.Context, n *Node) error {
+	if err := c.launch(ctx, n); err != nil {
+		return err
+	}
+	return c.await(ctx, n)
+}
+
 // launch starts one node.
-func (c *Cluster) launch(ctx context.Context, run *supervise.Run, n *Node) error {
+func (c *Cluster) launch(ctx context.Context, n *Node) error {
 	log, err := os.OpenFile(n.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("start %s: open its log: %w", n.Name, err)
@@ -26,7 +34,7 @@ func (c *Cluster) launch(ctx context.Context, run *supervise.Run, n *Node) error
 	if st, err := log.Stat(); err == nil {
 		n.logFrom = st.Size()
 	}
-	cmd, err := c.driver.command(ctx, run, c, n)
+	cmd, err := c.driver.command(ctx, c.run, c, n)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", n.Name, err)
 	}
@@ -35,7 +43,7 @@ func (c *Cluster) launch(ctx context.Context, run *supervise.Run, n *Node) error
 		cmd.Dir = n.dir
 	}
 	n.command = append([]string{cmd.Path}, cmd.Args...)
-	if n.Process, err = run.Start(cmd); err != nil {
+	if n.Process, err = c.run.Start(cmd); err != nil {
 		return fmt.Errorf("%w: %w", ErrServer, err)
 	}
 	return nil
@@ -93,6 +101,17 @@ func (c *Cluster) await(ctx context.Context, n *Node) error {
 			timer.Stop()
 			return fmt.Errorf("%s does not serve at %s: %w: %w (%w)%s", n.Name, n.Address, ErrServer, err, ctx.Err(), n.lastLines())
 		}
+	}
+}
+
+// alive tells whether the node's process runs; one that is stopped by a signal
+// counts as running.
+func (n *Node) alive() bool {
+	select {
+	case <-n.Process.Done():
+		return false
+	default:
+		return true
 	}
 }
 

@@ -15,8 +15,15 @@ import (
 // redis starts redis-server, or valkey-server in its place.
 type redis struct{}
 
-func (redis) topologies() []topology { return singleOnly() }
-func (redis) ports(string) int       { return 1 }
+// topologies: the masters of a quorum know nothing of one another. They are
+// what a client that asks a majority of them wants, which is five as its author
+// has it.
+func (redis) topologies() []topology {
+	return []topology{{"single", []int{1}}, {"quorum", []int{5, 3}}}
+}
+
+func (redis) ports(string) int { return 1 }
+
 func (redis) reserved() []string {
 	return []string{"port", "bind", "dir", "daemonize", "logfile", "pidfile"}
 }

@@ -49,8 +49,8 @@ func (zookeeper) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Nod
 		}
 		config[k] = v
 	}
-	if len(c.nodes) > 1 {
-		for _, m := range c.nodes {
+	if nodes := c.Nodes(); len(nodes) > 1 {
+		for _, m := range nodes {
 			config[fmt.Sprintf("server.%d", m.index+1)] = fmt.Sprintf("127.0.0.1:%d:%d", m.ports[1], m.ports[2])
 		}
 	}
@@ -59,7 +59,7 @@ func (zookeeper) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Nod
 		fmt.Fprintf(&text, "%s=%s\n", k, config[k])
 	}
 	file := filepath.Join(n.dir, "zoo.cfg")
-	if err := os.Mkdir(config["dataDir"], 0o700); err != nil {
+	if err := os.MkdirAll(config["dataDir"], 0o700); err != nil {
 		return supervise.Command{}, err
 	}
 	if err := os.WriteFile(filepath.Join(config["dataDir"], "myid"), fmt.Appendln(nil, n.index+1), 0o600); err != nil {
