@@ -16,6 +16,7 @@ const (
 	streamWait
 	streamArrival
 	streamAttempt
+	streamKind
 )
 
 // newRand is the source of one stream of choices of one client (or worker,

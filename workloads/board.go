@@ -59,7 +59,16 @@ type Status struct {
 type Board struct {
 	file  *os.File
 	data  []byte
-	slots []slot
+	head  *boardHead
+	slots []slot // by client
+}
+
+// boardHead is what stands before the clients' slots, as long as one.
+type boardHead struct {
+	magic   atomic.Uint64
+	clients atomic.Uint64
+	gate    gate
+	_       [96]byte
 }
 
 // slot is one client's part of the board: two cache lines, since processors
@@ -82,7 +91,7 @@ type slot struct {
 
 const (
 	slotSize   = int(unsafe.Sizeof(slot{}))
-	boardMagic = 0x3164726f6f626c6b // of the header slot's word
+	boardMagic = 0x3264726f6f626c6b
 
 	stateBits   = 3
 	versionBits = 24
@@ -106,8 +115,8 @@ func CreateBoard(path string, clients int) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.header().word.Store(boardMagic)
-	b.header().pid.Store(uint64(clients))
+	b.head.magic.Store(boardMagic)
+	b.head.clients.Store(uint64(clients))
 	return b, nil
 }
 
@@ -121,7 +130,7 @@ func OpenBoard(path string) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.header().word.Load() != boardMagic || b.header().pid.Load() != uint64(len(b.slots)-1) {
+	if b.head.magic.Load() != boardMagic || b.head.clients.Load() != uint64(len(b.slots)) {
 		return nil, errors.Join(fmt.Errorf("open the board: %s is not one, or of another version", path), b.Close())
 	}
 	return b, nil
@@ -140,12 +149,15 @@ func mapBoard(f *os.File) (*Board, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("map the board: %w", err), f.Close())
 	}
-	return &Board{file: f, data: data, slots: unsafe.Slice((*slot)(unsafe.Pointer(&data[0])), n)}, nil
+	return &Board{
+		file: f, data: data, head: (*boardHead)(unsafe.Pointer(&data[0])),
+		slots: unsafe.Slice((*slot)(unsafe.Pointer(&data[slotSize])), n-1),
+	}, nil
 }
 
 // Close unmaps the board; the file stays.
 func (b *Board) Close() error {
-	b.slots = nil
+	b.head, b.slots = nil, nil
 	if err := errors.Join(unix.Munmap(b.data), b.file.Close()); err != nil {
 		return fmt.Errorf("close the board: %w", err)
 	}
@@ -153,10 +165,9 @@ func (b *Board) Close() error {
 }
 
 // Clients is the number of clients that the board has slots for.
-func (b *Board) Clients() int { return len(b.slots) - 1 }
+func (b *Board) Clients() int { return len(b.slots) }
 
-func (b *Board) header() *slot              { return &b.slots[0] }
-func (b *Board) client(client uint32) *slot { return &b.slots[client+1] }
+func (b *Board) client(client uint32) *slot { return &b.slots[client] }
 
 // Status reads a client's slot. A client that the board does not have is Idle
 // with PID 0.
@@ -190,8 +201,8 @@ func (b *Board) Status(client uint32) Status {
 // Acquired is the number of grants of all clients so far, for live progress.
 func (b *Board) Acquired() uint64 {
 	var sum uint64
-	for i := range b.slots[1:] {
-		sum += b.slots[i+1].word.Load() >> (stateBits + versionBits)
+	for i := range b.slots {
+		sum += b.slots[i].word.Load() >> (stateBits + versionBits)
 	}
 	return sum
 }

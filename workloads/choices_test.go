@@ -82,7 +82,9 @@ func TestKeysAreThereForAll(t *testing.T) {
 		{scenario.Load{Kind: scenario.Uncontended}, 3}, // clients would share
 		{scenario.Load{Kind: scenario.HotKey}, 0},
 		{scenario.Load{Kind: scenario.Keys, Distribution: "pareto"}, 3},
-		{scenario.Load{Kind: "try-storm"}, 3},
+		{scenario.Load{Kind: scenario.Properties}, 3},
+		{scenario.Load{Kind: scenario.Takeover}, 3},
+		{scenario.Load{Kind: scenario.Batch, Batch: 4}, 3},
 	} {
 		if _, err := newKeyChooser(tt.l, tt.keys, 4); err == nil {
 			t.Errorf("%+v with %d keys: no error", tt.l, tt.keys)

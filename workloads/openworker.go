@@ -47,6 +47,9 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	if isOpen(s.Scenario.Workload) {
 		l.pacer = newPacer(s, l.clock, l.phases)
 	}
+	if n := s.Scenario.Workload.Connections; n > 0 {
+		l.shared = &impls.Shared{Connections: n}
+	}
 	w := &worker{load: l, board: board, clients: make([]*client, len(s.Clients))}
 
 	o := opener{load: l, board: board, recipe: recipe, dialer: &faultnet.Dialer{}, nonce: nonce()}
@@ -73,7 +76,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 				_ = c.close() // why there is no worker is the error that counts
 			}
 		}
-		return nil, errors.Join(err, board.Close())
+		return nil, errors.Join(err, l.closeShared(), board.Close())
 	}
 	return w, nil
 }
@@ -114,6 +117,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		keyRand:  newRand(sc.Seed, id, streamKey),
 		holdRand: newRand(sc.Seed, id, streamHold),
 		thinks:   newRand(sc.Seed, id, streamThink),
+		kindRand: newRand(sc.Seed, id, streamKind),
 		timer:    time.NewTimer(time.Hour),
 	}
 	c.timer.Stop()
@@ -129,6 +133,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		return nil, err
 	}
 	c.rec = recorder{hist: hist, clock: o.load.clock, slot: o.board.client(id), phases: o.load.phases}
+	c.steps = newSteps(&c.rec, &o.board.head.gate, id, o.recipe.Info())
 	if sc.Workload.Kind == scenario.GuardedCounter {
 		if s.Register == "" {
 			return nil, fmt.Errorf("load %s: no guarded register is served", scenario.GuardedCounter)
@@ -139,9 +144,12 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 	}
 	c.lock, err = o.recipe.Open(ctx, impls.Config{
 		Addresses: s.Addresses, Account: s.Account, Dial: o.dialer.Dial, Clock: o.load.system,
-		Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(), Steps: c.steps, Shared: o.load.shared,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if c.able, err = abilitiesFor(sc.Workload.Kind, o.recipe.Info().ID, c.lock); err != nil {
 		return nil, err
 	}
 	c.rec.slot.open(os.Getpid())

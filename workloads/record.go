@@ -51,6 +51,13 @@ func (r *recorder) end(res *history.Result) int64 {
 	return r.hist.End(res)
 }
 
+// note records something that the client knows and that is no call, about the
+// acquire that comes next or is under way.
+func (r *recorder) note(op *history.Op) error {
+	_, err := r.hist.Point(op, &history.Result{Outcome: history.Accepted, Flags: r.phases.flags(r.clock.Now())})
+	return err
+}
+
 // acquire records an acquire and shows it.
 func (r *recorder) acquire(op *history.Op) error {
 	if err := r.begin(op); err != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -12,12 +11,12 @@ import (
 // release.
 type section struct {
 	*client
-	key     uint32
-	attempt history.Attempt
-	hold    impls.Hold
-	lost    <-chan struct{}
-	gone    bool // the client knows that it has lost the hold, and works no more
+	gone bool // the client knows that it has lost the lock, and works no more
 }
+
+// newest is the grant that tells of the lock: where a client locked several
+// times over, the one that is younger than every renewal before it.
+func (s *section) newest() *grant { return &s.grants[len(s.grants)-1] }
 
 // wait holds the lock until the stamp, or until the loss of it is observed, or
 // the load is stopped.
@@ -28,14 +27,14 @@ func (s *section) wait(until int64) {
 			return
 		}
 		if s.spec.Scenario.Workload.WatchLease {
-			if end := s.hold.LeaseEnd(); !end.IsZero() {
+			if end := s.newest().hold.LeaseEnd(); !end.IsZero() {
 				left = min(left, end.Sub(s.system.Now()))
 			}
 		}
 		s.timer.Reset(max(left, 0))
 		select {
 		case <-s.timer.C:
-		case <-s.lost: // nil if the recipe cannot tell
+		case <-s.newest().lost: // nil if the recipe cannot tell
 		case <-s.quit:
 			s.observe()
 			return
@@ -43,27 +42,42 @@ func (s *section) wait(until int64) {
 	}
 }
 
+// hold keeps the lock for d from the grant on, or looks once whether it is lost.
+func (s *section) hold(granted int64, d time.Duration) {
+	if d > 0 {
+		s.wait(granted + int64(d))
+	} else {
+		s.observe()
+	}
+}
+
 // observe looks whether the hold is lost, as the lock tells or, if the load
-// watches it, as the lease's end tells, and records it the first time. The
-// lease's end is asked anew each time, since renewals move it.
+// watches it, as the lease's end tells, and records it the first time, for
+// every grant: they are of one lock. The lease's end is asked anew each time,
+// since renewals move it.
 func (s *section) observe() bool {
 	if s.gone {
 		return true
 	}
 	var flags history.Flags
 	select {
-	case <-s.lost:
+	case <-s.newest().lost:
 		s.gone = true
 	default:
 		if s.spec.Scenario.Workload.WatchLease {
-			end := s.hold.LeaseEnd()
+			end := s.newest().hold.LeaseEnd()
 			s.gone = !end.IsZero() && !s.system.Now().Before(end)
 			flags = history.FlagLeaseTimer
 		}
 	}
 	if s.gone {
-		s.op = history.Op{Kind: history.KindLost, Key: s.key, Attempt: s.attempt, Fence: s.hold.Fence()}
-		s.err = s.rec.lost(&s.op, flags)
+		for i := range s.grants {
+			g := &s.grants[i]
+			s.op = history.Op{Kind: history.KindLost, Flags: s.want.flags, Key: s.want.key, Attempt: g.attempt, Fence: g.hold.Fence()}
+			if s.err = s.rec.lost(&s.op, flags); s.err != nil {
+				break
+			}
+		}
 	}
 	return s.gone
 }
@@ -126,15 +140,16 @@ func (s *section) write() {
 // call carries out and records one call on a register; ok tells that the
 // register accepted it.
 func (s *section) call(kind history.Kind, fenced bool, value uint64) (read uint64, ok bool) {
-	s.op = history.Op{Kind: kind, Key: s.key, Attempt: s.attempt, Fence: s.hold.Fence(), Arg: value}
+	g := s.newest()
+	s.op = history.Op{Kind: kind, Flags: s.want.flags, Key: s.want.key, Attempt: g.attempt, Fence: g.hold.Fence(), Arg: value}
 	if fenced {
-		s.op.Flags = history.FlagFenced
+		s.op.Flags |= history.FlagFenced
 	}
 	if s.err = s.rec.begin(&s.op); s.err != nil {
 		return 0, false
 	}
 	a, err := s.guard.register.do(registerCall{
-		write: kind == history.KindWrite, fenced: fenced, key: s.key, token: s.op.Fence, value: value,
+		write: kind == history.KindWrite, fenced: fenced, key: s.want.key, token: s.op.Fence, value: value,
 	})
 	switch {
 	case err != nil:

@@ -152,6 +152,7 @@ type load struct {
 	clock     history.Clock
 	system    impls.Clock
 	keys      *keyChooser
+	shared    *impls.Shared // nil: each client has connections of its own
 	pacer     *pacer        // nil: closed loop
 	callLimit time.Duration // of one clean-up or late release, all its requests together
 	phases    *phases
@@ -177,6 +178,14 @@ func (l *load) stop() {
 		close(l.quit)
 		l.cancel()
 	})
+}
+
+// closeShared closes what the clients shared, after them.
+func (l *load) closeShared() error {
+	if l.shared == nil {
+		return nil
+	}
+	return l.shared.Close()
 }
 
 // worker is all of a worker process.
@@ -243,12 +252,16 @@ func (w *worker) close() {
 	}
 	wg.Wait()
 	w.errs = append(w.errs, errs...)
-	w.errs = append(w.errs, w.board.Close())
+	w.errs = append(w.errs, w.load.closeShared(), w.board.Close())
 	w.load.cancel()
 
 	s := &w.sample
 	s.PID, s.Clients = os.Getpid(), w.load.spec.Clients
 	s.MaxRSSB = maxRSS()
+	s.Steps = map[string]int64{}
+	for _, c := range w.clients {
+		c.steps.add(s.Steps)
+	}
 	s.ClockUncertaintyNS = w.load.clock.Uncertainty()
 	if p := w.load.pacer; p != nil {
 		p.book.fill(s)
