@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ func catalogue() scenario.Catalogue {
 		info := r.Info()
 		facts = append(facts, scenario.RecipeFacts{
 			ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing,
-			Broken: info.Broken, Topologies: info.Topologies,
+			Broken: info.Broken, Topologies: info.Topologies, Has: texts(info.Has), Takeover: info.Takeover,
+			Steps:    slices.Concat(texts(info.Steps), []string{string(impls.StepWaiting), string(impls.StepWoken)}),
 			CheckTTL: checkTTL(r, info.Backend),
 		})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/history"
@@ -102,13 +103,27 @@ func judge(d scenario.Document) exitCode {
 	return exitOK
 }
 
+// graver is the one of two codes that comes first in the order of exitCode.
+func graver(a, b exitCode) exitCode {
+	for _, c := range []exitCode{exitInterrupted, exitUsage, exitInternal, exitUnsafe, exitInconclusive, exitThreshold} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	return exitOK
+}
+
 // surprisingSafety reports whether one of the three answers is definite and
-// not the expected one; what else can be not as expected are thresholds.
+// not the expected one, or a property was measured that is not the promised
+// one; what else can be not as expected are thresholds.
 func surprisingSafety(r scenario.Result) bool {
 	differs := func(want, got string) bool {
 		return want != "" && got != scenario.Undecided && got != want
 	}
 	return differs(r.Expect.Verdict, r.Safety.Verdict) ||
 		differs(r.Expect.Promise, r.Safety.Promise) ||
-		differs(r.Expect.Liveness, r.Safety.Liveness)
+		differs(r.Expect.Liveness, r.Safety.Liveness) ||
+		slices.ContainsFunc(r.Properties, func(p scenario.Property) bool {
+			return !p.AsPromised() && p.Measured != scenario.Undecided
+		})
 }

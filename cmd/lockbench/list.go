@@ -3,14 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/chaos"
-	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/suites"
 )
@@ -23,33 +21,23 @@ type listed struct {
 	Unavailable string `json:"unavailable,omitempty"`
 }
 
-// listedRecipe is one recipe of the list.
-type listedRecipe struct {
-	ID         string   `json:"id"`
-	Backend    string   `json:"backend"`
-	Summary    string   `json:"summary"`
-	Promise    string   `json:"promise"`
-	Document   string   `json:"document"`
-	Bound      string   `json:"bound"`
-	Fencing    bool     `json:"fencing"`
-	Polls      bool     `json:"polls"`
-	RoundTrips int      `json:"round_trips"`
-	Topologies []string `json:"topologies"`
-}
-
 func (a *app) listCommand() *cobra.Command {
 	var format string
 	what := []string{"recipes", "workloads", "faults", "suites"}
 	cmd := &cobra.Command{
-		Use: "list recipes|workloads|faults|suites", Short: "List what there is", ValidArgs: what,
-		Args: argCount(cobra.ExactArgs(1), "one of recipes, workloads, faults, suites"),
+		Use: "list recipes [ID...]|workloads|faults|suites", Short: "List what there is, or all about some recipes", ValidArgs: what,
+		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, workloads, faults, suites"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))
 			}
+			if args[0] == "recipes" {
+				return a.listRecipes(format, args[1:])
+			}
+			if len(args) > 1 {
+				return usage(fmt.Errorf("list %s takes no further words, and got %s", args[0], strings.Join(args[1:], " ")))
+			}
 			switch args[0] {
-			case "recipes":
-				return a.listRecipes(format)
 			case "workloads":
 				return a.listEntries(format, entries(scenario.Workloads()))
 			case "faults":
@@ -93,33 +81,6 @@ func (a *app) listEntries(format string, list []listed) error {
 			summary += " (not here: " + e.Unavailable + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\n", e.Name, summary)
-	}
-	return w.Flush()
-}
-
-func (a *app) listRecipes(format string) error {
-	var list []listedRecipe
-	for _, r := range all.Recipes() {
-		i := r.Info()
-		list = append(list, listedRecipe{
-			ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Bound: string(i.Bound),
-			Fencing: i.Fencing, Polls: i.Polls, RoundTrips: i.RoundTrips, Topologies: slices.Clone(i.Topologies),
-		})
-	}
-	if format == "json" {
-		return a.printJSON(list)
-	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECIPE\tBOUND\tTOKENS\tWAITS\tROUND TRIPS\tTOPOLOGIES\tHOW")
-	for _, r := range list {
-		waits, tokens := "woken", "no"
-		if r.Polls {
-			waits = "polls"
-		}
-		if r.Fencing {
-			tokens = "yes"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.ID, r.Bound, tokens, waits, r.RoundTrips, strings.Join(r.Topologies, ","), r.Summary)
 	}
 	return w.Flush()
 }
