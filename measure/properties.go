@@ -24,7 +24,7 @@ func properties(dir string, in *input) (scenario.Result, error) {
 	v := reflect.ValueOf(*r)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if v.Field(i).Kind() == reflect.Pointer && name != "as_expected" {
+		if v.Field(i).Kind() == reflect.Pointer && v.Field(i).IsNil() && name != "as_expected" && r.Unmeasured[name] == "" {
 			d.unmeasured(name, "the scenario measures properties; there is no load")
 		}
 	}

@@ -102,6 +102,9 @@ type Result struct {
 	OrderInversions *int64         `json:"order_inversions"`
 	Takeover        *TakeoverTimes `json:"takeover"` // null: no holder was killed
 
+	// CodeLines is what the recipe is to write. Null: it is not one of ours.
+	CodeLines *CodeLines `json:"code_lines"`
+
 	// Properties is what conformance measured; empty for a scenario with a
 	// load.
 	Properties []Property `json:"properties,omitempty"`
@@ -124,6 +127,12 @@ type Latency struct {
 	Max   int64   `json:"max"`
 	Mean  float64 `json:"mean"`
 	Count int64   `json:"count"`
+}
+
+// CodeLines counts lines of code, without comments, blank lines and tests.
+type CodeLines struct {
+	Recipe int64 `json:"recipe"` // of the recipe alone
+	Shared int64 `json:"shared"` // that the recipes of its backend have in common
 }
 
 // TakeoverTimes tells what became of the holds of killed clients.
