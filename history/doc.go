@@ -110,8 +110,15 @@
 // seq, kind and invoke; the stamp of a return that was not seen is left out, and
 // an outcome left out is open. Stamps are nanoseconds on one clock, above 0.
 // Unknown fields are an error, so that a misspelt one is not taken for 0.
-// The first line, the streams and the end may be left out by other programs
-// that write such a file; then nobody would notice a missing end.
+//
+// A file that does not begin with that first line was written by somebody else,
+// and less is asked of it: no streams and no end (then nobody notices that it
+// was cut short), clients and keys may be names, stamps may be dates as RFC 3339
+// writes them, calls need no seq (they count as they come), an attempt may be
+// any text that is unique to it, and where it is left out a release, renewal or
+// loss belongs to the client's last acquire of the key. The kinds may also be
+// called lock, try-lock, unlock and renew, and "ok" is the outcome of a call that
+// did what it is for.
 //
 // # EDN
 //

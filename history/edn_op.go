@@ -67,35 +67,19 @@ func succeeded(kind Kind) Outcome {
 	return Accepted
 }
 
-// key is the operation's key: :key, or the first of a :value of two, or the
-// only one there is. Keys that are no small numbers are numbered as they come.
-func (e *ednHistory) key(m ednMap) (uint32, error) {
+// ednKey is the operation's key: :key, or the first of a :value of two, or nil
+// where all is about one lock.
+func ednKey(m ednMap) any {
 	k, ok := m[":key"]
 	if !ok {
 		if pair, is := m[":value"].([]any); is && len(pair) == 2 {
 			k = pair[0]
 		}
 	}
-	switch k := k.(type) {
-	case nil:
-		return 0, nil
-	case int64:
-		if k >= 0 && k <= int64(^uint32(0)) && len(e.keys) == 0 {
-			e.numbers = true
-			return uint32(k), nil
-		}
-	case ednWord, string:
-		if e.numbers {
-			break // one or the other, or two keys would be taken for one
-		}
-		n, known := e.keys[k]
-		if !known {
-			n = uint32(len(e.keys))
-			e.keys[k] = n
-		}
-		return n, nil
+	if w, is := k.(ednWord); is {
+		return string(w)
 	}
-	return 0, fmt.Errorf("%v is no key: want numbers from 0 to %d, or words or texts, for all of them", k, ^uint32(0))
+	return k
 }
 
 // ednToken is an operation's value, less the key that may stand before it.

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,7 @@ import (
 func ReadEDN(r io.Reader, name string) (*History, error) {
 	e := ednHistory{
 		ednReader: newEDNReader(r), name: name, h: new(History), open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
-		keys: map[any]uint32{}, streams: map[uint32]Stream{},
+		keys: numbering{what: "key"}, owners: owners{}, streams: map[uint32]Stream{},
 	}
 	if err := e.ops(); err != nil {
 		return nil, fmt.Errorf("history: read %s: %w", name, err)
@@ -38,8 +37,8 @@ type ednHistory struct {
 
 	open    map[int64]ednOpen // by process
 	clients map[uint32]*ednClient
-	keys    map[any]uint32 // the number of each key that is no number
-	numbers bool           // some keys are numbers
+	keys    numbering
+	owners  owners
 	streams map[uint32]Stream
 	total   int64 // calls that there should be; -1: not told
 	clock   int64 // counts operations, where they have no time
@@ -53,12 +52,11 @@ type ednOpen struct {
 	bare bool
 }
 
-// ednClient is one process's attempt under way on each key, and its count.
+// ednClient is how far one client's calls have come.
 type ednClient struct {
-	seq      uint32
-	seen     map[uint32]bool // sequence numbers
-	last     int64           // its latest time
-	attempts map[uint32]Attempt
+	seq  uint32
+	seen map[uint32]bool // sequence numbers
+	last int64           // its latest time
 }
 
 func (e *ednHistory) note(client uint32, format string, args ...any) {
@@ -184,14 +182,14 @@ func (e *ednHistory) point(m ednMap, client uint32, kind Kind, at int64) {
 
 // begin adds a call that was invoked, and tells its index.
 func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, bool) {
-	key, err := e.key(m)
+	key, err := e.keys.of(ednKey(m))
 	if err != nil {
 		e.note(client, "%v", err)
 		return 0, false
 	}
 	cl := e.clients[client]
 	if cl == nil {
-		cl = &ednClient{seen: map[uint32]bool{}, attempts: map[uint32]Attempt{}}
+		cl = &ednClient{seen: map[uint32]bool{}}
 		e.clients[client] = cl
 	}
 	c := Call{Client: client, Seq: cl.seq, Kind: kind, Key: key, Invoke: at, Intended: at}
@@ -203,7 +201,8 @@ func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, b
 	}
 	c.Fence, c.Arg = ednUint(m, ":fence"), ednUint(m, ":arg")
 	if c.Flags, err = ednFlags(m); err == nil {
-		c.Attempt, err = cl.attempt(m, &c)
+		given, _ := m[":attempt"].(string)
+		c.Attempt, err = e.owners.of(&c, given)
 	}
 	if err == nil && cl.seen[c.Seq] {
 		err = fmt.Errorf("call %d of client %d comes again", c.Seq, client)
@@ -220,33 +219,6 @@ func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, b
 	cl.seq = c.Seq + 1
 	e.h.Calls = append(e.h.Calls, c)
 	return len(e.h.Calls) - 1, true
-}
-
-// attempt is the operation's attempt: the one that it names, else a new one for
-// an acquire, else that of the client's last acquire of the key.
-func (cl *ednClient) attempt(m ednMap, c *Call) (Attempt, error) {
-	if s, ok := m[":attempt"].(string); ok {
-		a, err := ParseAttempt(s)
-		if err == nil {
-			cl.attempts[c.Key] = a
-		}
-		return a, err
-	}
-	switch c.Kind {
-	case KindAcquire, KindTry:
-		var a Attempt
-		binary.BigEndian.PutUint32(a[0:], c.Client+1) // never all zero
-		binary.BigEndian.PutUint32(a[4:], c.Seq)
-		cl.attempts[c.Key] = a
-		return a, nil
-	case KindRelease, KindCleanup, KindExtend, KindLost:
-		a, ok := cl.attempts[c.Key]
-		if !ok {
-			return a, fmt.Errorf("a %v of key %d by client %d, which never acquired it", c.Kind, c.Key, c.Client)
-		}
-		return a, nil
-	}
-	return cl.attempts[c.Key], nil
 }
 
 func (e *ednHistory) complete(m ednMap, process int64, client uint32, kind Kind, at int64) {

@@ -148,21 +148,21 @@ func TestEDNKeys(t *testing.T) {
 
 func TestEDNOfNoHistory(t *testing.T) {
 	for name, text := range map[string]string{
-		"nothing":               "",
-		"a number":              "7",
-		"an open vector":        "[",
-		"an odd map":            "{:process}",
-		"a second value":        "{:process 0 :process 1}",
-		"a stray bracket":       "}",
-		"deep":                  strings.Repeat("{:a ", 200),
-		"a completion alone":    "{:process 0 :type :ok :f :acquire}",
-		"an unknown operation":  "{:process 0 :type :invoke :f :cas}",
-		"no type":               "{:process 0 :f :acquire}",
-		"a release of nothing":  "{:process 0 :type :invoke :f :release}",
-		"a time that is none":   `{:process 0 :type :invoke :f :acquire :time "now"}`,
-		"an unknown flag":       "{:process 0 :type :invoke :f :acquire :flags [:odd]}",
-		"an attempt that isn't": `{:process 0 :type :invoke :f :acquire :attempt "x"}`,
-		"a negative process":    "{:process -1 :type :invoke :f :acquire}",
+		"nothing":              "",
+		"a number":             "7",
+		"an open vector":       "[",
+		"an odd map":           "{:process}",
+		"a second value":       "{:process 0 :process 1}",
+		"a stray bracket":      "}",
+		"deep":                 strings.Repeat("{:a ", 200),
+		"a completion alone":   "{:process 0 :type :ok :f :acquire}",
+		"an unknown operation": "{:process 0 :type :invoke :f :cas}",
+		"no type":              "{:process 0 :f :acquire}",
+		"a release of nothing": "{:process 0 :type :invoke :f :release}",
+		"a time that is none":  `{:process 0 :type :invoke :f :acquire :time "now"}`,
+		"an unknown flag":      "{:process 0 :type :invoke :f :acquire :flags [:odd]}",
+		"no attempt at all":    `{:process 0 :type :invoke :f :acquire :attempt "` + strings.Repeat("0", 32) + `"}`,
+		"a negative process":   "{:process -1 :type :invoke :f :acquire}",
 	} {
 		h, err := ReadEDN(strings.NewReader(text), name)
 		if !errors.Is(err, ErrNoRecords) || len(h.Calls) > 0 {

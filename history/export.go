@@ -116,7 +116,9 @@ func toJSON(c *Call) jsonCall {
 // errors are those of r.
 func ReadJSONL(r io.Reader, name string) (*History, error) {
 	h := new(History)
-	p := jsonReader{h: h, name: name, seen: make(map[[2]uint32]bool), streams: make(map[uint32]int)}
+	p := jsonReader{h: h, name: name, seen: make(map[[2]uint32]bool), streams: make(map[uint32]int), foreign: foreigners{
+		clients: numbering{what: "client"}, keys: numbering{what: "key"}, owners: owners{}, next: map[uint32]uint32{},
+	}}
 	in := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, n, err := readLine(in)
@@ -163,7 +165,8 @@ type jsonReader struct {
 	offset  int64
 	seen    map[[2]uint32]bool
 	streams map[uint32]int // index in h.Streams
-	format  bool
+	format  bool           // the first line said that the file is ours
+	foreign foreigners
 	end     *jsonEnd
 	more    int // damage that is not listed
 }
@@ -178,15 +181,9 @@ func (p *jsonReader) note(client uint32, format string, args ...any) {
 }
 
 func (p *jsonReader) read(line []byte) {
-	var l jsonLine
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
-		p.note(NoClient, "cannot be understood: %v", err)
-		return
-	}
-	if dec.More() {
-		p.note(NoClient, "holds more than one object")
+	l, err := p.decode(line)
+	if err != nil {
+		p.note(NoClient, "%v", err)
 		return
 	}
 	if p.end != nil {
@@ -216,6 +213,24 @@ func (p *jsonReader) read(line []byte) {
 	default:
 		p.note(NoClient, "holds nothing of a history")
 	}
+}
+
+// decode understands a line: strictly, if the first one said that the file is
+// ours.
+func (p *jsonReader) decode(line []byte) (jsonLine, error) {
+	if !p.format {
+		return p.foreign.decode(line)
+	}
+	var l jsonLine
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return l, fmt.Errorf("cannot be understood: %w", err)
+	}
+	if dec.More() {
+		return l, errors.New("holds more than one object")
+	}
+	return l, nil
 }
 
 func (p *jsonReader) call(j *jsonCall) {
@@ -253,11 +268,10 @@ func fromJSON(j *jsonCall) (Call, error) {
 		Client: *j.Client, Seq: *j.Seq, Key: j.Key, Intended: j.Intended, Invoke: j.Invoke, Return: j.Return,
 		Fence: j.Fence, LeaseEnd: j.LeaseEnd, Arg: j.Arg, Value: j.Value,
 	}
-	k := slices.Index(kindNames[1:], j.Kind)
-	if k < 0 {
+	var known bool
+	if c.Kind, known = kindOf(j.Kind); !known {
 		return c, fmt.Errorf("kind %q is none of %s", j.Kind, strings.Join(kindNames[1:], ", "))
 	}
-	c.Kind = Kind(k + 1)
 	if j.Outcome != "" {
 		o := slices.Index(outcomeNames[:], j.Outcome)
 		if o < 0 {
@@ -295,6 +309,12 @@ func fromJSON(j *jsonCall) (Call, error) {
 		return c, fmt.Errorf("outcome %v needs a return", c.Outcome)
 	}
 	return c, nil
+}
+
+// kindOf is the kind that a word names.
+func kindOf(word string) (Kind, bool) {
+	k := slices.Index(kindNames[1:], word)
+	return Kind(k + 1), k >= 0
 }
 
 // finish puts the history in order and says what is missing.

@@ -91,23 +91,27 @@ func TestJSONLByHand(t *testing.T) {
 		t.Fatalf("%v %+v", err, good)
 	}
 	for line, what := range map[string]string{
-		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                                              `line 2: kind "acqiure" is none of`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                                  `outcome "won" is none of`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30}`:                                 `needs a return`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30,"return":29}`:                     `before its invoke`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`:                 `released of a call of kind try`,
-		`{"client":0,"seq":1,"kind":"try","invoke":30,"return":40}`:                                      `an open call has no return`,
-		`{"client":0,"seq":1,"kind":"try","invoke":0}`:                                                   `stamps must be above 0`,
-		`{"client":0,"seq":1,"kind":"try","invoke":30,"falgs":["drain"]}`:                                `unknown field "falgs"`,
-		`{"client":0,"seq":1,"kind":"try","invoke":30,"flags":["dry"]}`:                                  `flag "dry" is none of`,
-		`{"client":0,"seq":1,"kind":"try","invoke":30,"attempt":"xy"}`:                                   `attempt "xy"`,
-		`{"client":0,"seq":0,"kind":"try","invoke":30}`:                                                  `comes again`,
-		`{"client":0,"seq":1,"kind":"try","invoke":5}`:                                                   `stamps go backwards`,
-		`{"client":0,"seq":3,"kind":"try","invoke":30}`:                                                  `2 calls are missing`,
-		`{"seq":3,"kind":"try","invoke":30}`:                                                             `needs client and seq`,
-		`{}`:                                                                                             `holds nothing`,
-		`[]`:                                                                                             `cannot be understood`,
-		`{"format":"other","version":1}`:                                                                 `this program reads`,
+		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                              `line 2: kind "acqiure" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                  `outcome "won" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30}`:                 `needs a return`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30,"return":29}`:     `before its invoke`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`: `released of a call of kind try`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"return":40}`:                      `an open call has no return`,
+		`{"client":0,"seq":1,"kind":"try","invoke":0}`:                                   `stamps must be above 0`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"falgs":["drain"]}`:                `unknown field "falgs"`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"flags":["dry"]}`:                  `flag "dry" is none of`,
+		`{"client":0,"seq":0,"kind":"try","invoke":30}`:                                  `comes again`,
+		`{"client":0,"seq":1,"kind":"try","invoke":5}`:                                   `stamps go backwards`,
+		`{"client":0,"seq":3,"kind":"try","invoke":30}`:                                  `2 calls are missing`,
+		`{"seq":3,"kind":"try","invoke":30}`:                                             `needs a client`,
+		`{"client":"a","kind":"try","invoke":30}`:                                        `a is no client`,
+		`{"client":-1,"kind":"try","invoke":30}`:                                         `-1 is no client`,
+		`{"client":0,"kind":"try","key":1.5,"invoke":30}`:                                `1.5 is no key`,
+		`{"client":0,"kind":"try","invoke":"yesterday"}`:                                 `invoke yesterday: want`,
+		`{"client":1,"kind":"release","invoke":30}`:                                      `which never asked for it`,
+		`{}`:                             `holds nothing`,
+		`[]`:                             `cannot be understood`,
+		`{"format":"other","version":1}`: `this program reads`,
 		`{"client":0,"seq":1,"kind":"try","invoke":30,"attempt":"` + strings.Repeat("a", maxLine) + `"}`: `longer than`,
 	} {
 		h, err := ReadJSONL(strings.NewReader(held+line), "hand")
@@ -117,6 +121,28 @@ func TestJSONLByHand(t *testing.T) {
 	}
 	if _, err := ReadJSONL(strings.NewReader("{}"), "hand"); !errors.Is(err, ErrNoRecords) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJSONLOfOthers: what a team's own log may look like.
+func TestJSONLOfOthers(t *testing.T) {
+	const log = `
+{"client":"web-1","kind":"lock","key":"orders/17","outcome":"ok","invoke":"2026-01-02T03:04:05.000000001Z","return":"2026-01-02T04:04:05.00000002+01:00","fence":4}
+{"client":"web-2","kind":"try","key":"orders/17","outcome":"busy","invoke":"2026-01-02T03:04:06Z","return":"2026-01-02T03:04:07Z","attempt":"job 12"}
+{"client":"web-1","kind":"unlock","key":"orders/17","outcome":"ok","invoke":"2026-01-02T03:04:08Z","return":"2026-01-02T03:04:09Z"}
+{"client":"web-2","kind":"lock","key":"orders/18","outcome":"unknown","invoke":"2026-01-02T03:04:10Z"}
+{"client":"web-2","kind":"release","key":"orders/18","outcome":"lost","invoke":"2026-01-02T03:04:11Z","return":"2026-01-02T03:04:12Z"}
+`
+	h, err := ReadJSONL(strings.NewReader(log), "log")
+	if err != nil || len(h.Damage) > 0 || len(h.Calls) != 5 {
+		t.Fatal(err, h)
+	}
+	c := h.Calls
+	if c[0].Kind != KindAcquire || c[0].Outcome != Held || c[0].Return-c[0].Invoke != 19 || c[0].Fence != 4 || c[0].Attempt != c[2].Attempt || c[2].Outcome != Released {
+		t.Errorf("%+v", c)
+	}
+	if c[1].Client == c[0].Client || c[1].Attempt == c[3].Attempt || c[3].Attempt != c[4].Attempt || c[3].Key == c[0].Key || c[4].Seq != 2 {
+		t.Errorf("%+v", c)
 	}
 }
 
