@@ -28,9 +28,9 @@ type Clients interface {
 	// Holds reports whether h still stands. While the client's process is
 	// stopped, true means that the release has not been sent.
 	Holds(h Holding) bool
-	// Process is the process that hosts a client. A fault that may hit only
-	// one client needs a process with no other in it.
-	Process(client uint32) (Process, error)
+	// Process is the process that hosts a client, and all clients that it
+	// hosts.
+	Process(client uint32) (Process, []uint32, error)
 }
 
 // Process is an OS process that the run started.
@@ -39,14 +39,38 @@ type Process interface {
 	// Signal sends sig after checking that the pid is still the process that
 	// was started.
 	Signal(sig os.Signal) error
+	// Done is closed when the process has ended.
+	Done() <-chan struct{}
+}
+
+// Gate is where a client is met at a named step of its recipe: it stands there
+// until the gate is opened, for no signal from outside could hit so small a
+// place. Its methods are called by one goroutine.
+type Gate interface {
+	// Arm makes the next client that comes to the step stand there. The error
+	// tells that the recipe has no such step.
+	Arm(step string) error
+	// Caught is the client that came; its key and attempt are those of the call
+	// under way.
+	Caught() (Holding, bool)
+	// Disarm waits no longer; false means that a client has come.
+	Disarm() bool
+	// Open lets the client that came go on, once its process may.
+	Open()
+}
+
+// Kill is a process that a fault ended.
+type Kill struct {
+	Fault string // its id
+	PID   int
 }
 
 // Available says why a kind of fault cannot be injected on this machine, or
 // nil.
 func Available(kind string) error {
 	switch kind {
-	case scenario.HolderPause:
-		return pauseAvailable()
+	case scenario.HolderPause, scenario.HolderKill, scenario.StepPause, scenario.StepKill:
+		return pauseAvailable() // a kill too makes sure of its target first
 	default:
 		return fmt.Errorf("no fault %q", kind)
 	}
@@ -60,43 +84,75 @@ type Schedule struct {
 	Start, End int64
 	Clock      history.Clock
 	Clients    Clients
+	Gate       Gate
 	Log        *Log
+	// Takeover says that a kill may hit all clients of a process, since those
+	// beside a holder are holders too.
+	Takeover bool
 }
 
 // Run carries out the schedule and returns when every fault is healed or
-// missed. When ctx ends, faults in force are healed at once. The error tells
-// of a heal that failed or a log that could not be written; a fault that
-// missed is no error but an event.
-func (s Schedule) Run(ctx context.Context) error {
+// missed, with the processes that it ended. When ctx ends, faults in force are
+// healed at once. The error tells of a heal that failed or a log that could not
+// be written; a fault that missed is no error but an event.
+func (s Schedule) Run(ctx context.Context) ([]Kill, error) {
 	faults := slices.Clone(s.Faults)
 	slices.SortStableFunc(faults, func(a, b scenario.Fault) int { return int(a.At - b.At) })
+	var kills []Kill
 	var errs []error
-	for i, f := range faults {
-		id := ID(i, f)
-		if _, err := s.Log.Add(scenario.FaultEvent{ID: id, Fault: f.Kind, Event: "armed"}); err != nil {
-			return errors.Join(append(errs, err)...)
+	for i, planned := range faults {
+		f := fault{Fault: planned, id: ID(i, planned), schedule: s}
+		if err := f.log(scenario.FaultEvent{Event: "armed"}); err != nil {
+			return kills, errors.Join(append(errs, err)...)
 		}
 		if err := s.sleepUntil(ctx, s.Start+int64(f.At)); err != nil {
-			errs = append(errs, s.missed(id, f, "the run ended before its time"))
+			errs = append(errs, f.missed("the run ended before its time"))
 			continue
 		}
-		switch f.Kind {
-		case scenario.HolderPause:
-			errs = append(errs, s.holderPause(ctx, id, f))
-		default:
-			return fmt.Errorf("fault %q: no such fault", f.Kind)
+		pid, err := f.run(ctx)
+		if pid != 0 {
+			kills = append(kills, Kill{Fault: f.id, PID: pid})
 		}
+		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return kills, errors.Join(errs...)
+}
+
+// fault is one fault under way.
+type fault struct {
+	scenario.Fault
+	id       string
+	schedule Schedule
+}
+
+// run carries the fault out. It answers the process that it ended, or 0.
+func (f fault) run(ctx context.Context) (killed int, err error) {
+	switch f.Kind {
+	case scenario.HolderPause:
+		return 0, f.holderPause(ctx)
+	case scenario.HolderKill:
+		return f.holderKill(ctx)
+	case scenario.StepPause:
+		return 0, f.stepPause(ctx)
+	case scenario.StepKill:
+		return f.stepKill(ctx)
+	}
+	return 0, fmt.Errorf("fault %q: no such fault", f.Kind)
 }
 
 // ID is the stable name of the i-th fault of a schedule: the same seed gives
 // the same fault the same choices whatever else happens.
 func ID(i int, f scenario.Fault) string { return f.Kind + "-" + strconv.Itoa(i+1) }
 
-func (s Schedule) missed(id string, f scenario.Fault, reason string) error {
-	_, err := s.Log.Add(scenario.FaultEvent{ID: id, Fault: f.Kind, Event: "missed", Reason: reason})
+// log adds an event of this fault.
+func (f fault) log(e scenario.FaultEvent) error {
+	e.ID, e.Fault, e.Step = f.id, f.Kind, f.Step
+	_, err := f.schedule.Log.Add(e)
 	return err
+}
+
+func (f fault) missed(reason string) error {
+	return f.log(scenario.FaultEvent{Event: "missed", Reason: reason})
 }
 
 func (s Schedule) sleepUntil(ctx context.Context, stamp int64) error {

@@ -16,10 +16,14 @@ import (
 )
 
 // child is a real process that does nothing.
-type child struct{ p *os.Process }
+type child struct {
+	p    *os.Process
+	done chan struct{}
+}
 
 func (c child) PID() int                   { return c.p.Pid }
 func (c child) Signal(sig os.Signal) error { return c.p.Signal(sig) }
+func (c child) Done() <-chan struct{}      { return c.done }
 
 func startChild(t *testing.T) child {
 	t.Helper()
@@ -27,26 +31,40 @@ func startChild(t *testing.T) child {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	c := child{cmd.Process, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(c.done)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-c.done
 	})
-	return child{cmd.Process}
+	return c
 }
 
 // fakeClients says what a test wants of who holds what; the processes behind
 // it are real.
 type fakeClients struct {
 	proc    Process
+	hosted  []uint32
 	holders func() []Holding
 	holds   func(Holding) bool
 }
 
-func (f fakeClients) Holders() []Holding              { return f.holders() }
-func (f fakeClients) Holds(h Holding) bool            { return f.holds(h) }
-func (f fakeClients) Process(uint32) (Process, error) { return f.proc, nil }
+func (f fakeClients) Holders() []Holding   { return f.holders() }
+func (f fakeClients) Holds(h Holding) bool { return f.holds(h) }
+func (f fakeClients) Process(client uint32) (Process, []uint32, error) {
+	return f.proc, append(f.hosted, client), nil
+}
 
 func runSchedule(t *testing.T, ctx context.Context, f scenario.Fault, window time.Duration, c Clients) []scenario.FaultEvent {
+	t.Helper()
+	events, _ := runWith(t, ctx, Schedule{Faults: []scenario.Fault{f}, Clients: c}, window)
+	return events
+}
+
+func runWith(t *testing.T, ctx context.Context, s Schedule, window time.Duration) ([]scenario.FaultEvent, []Kill) {
 	t.Helper()
 	clock := history.NewClock()
 	path := filepath.Join(t.TempDir(), scenario.FileFaults)
@@ -55,8 +73,9 @@ func runSchedule(t *testing.T, ctx context.Context, f scenario.Fault, window tim
 		t.Fatal(err)
 	}
 	now := clock.Now()
-	s := Schedule{Faults: []scenario.Fault{f}, Seed: 7, Start: now, End: now + int64(window), Clock: clock, Clients: c, Log: log}
-	if err := s.Run(ctx); err != nil {
+	s.Seed, s.Start, s.End, s.Clock, s.Log = 7, now, now+int64(window), clock, log
+	kills, err := s.Run(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Close(); err != nil {
@@ -75,7 +94,7 @@ func runSchedule(t *testing.T, ctx context.Context, f scenario.Fault, window tim
 		}
 		events = append(events, e)
 	}
-	return events
+	return events, kills
 }
 
 func names(events []scenario.FaultEvent) (s []string) {

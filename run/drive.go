@@ -45,15 +45,17 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 		wg       sync.WaitGroup
 		sampling sync.WaitGroup
 		sampler  = sampler{servers: s, clock: r.clock}
+		kills    []chaos.Kill
 		faultErr error
 	)
 	sampling.Go(func() { sampler.run(ctx, window, end) })
 	wg.Go(func() {
 		schedule := chaos.Schedule{
 			Faults: sc.Faults, Seed: sc.Seed, Start: window, End: end,
-			Clock: r.clock, Clients: boardClients{board, pool, sc.Clients}, Log: faults,
+			Clock: r.clock, Clients: boardClients{board, pool, sc.Clients}, Gate: r.gate(sc, board), Log: faults,
+			Takeover: sc.Workload.Kind == scenario.Takeover,
 		}
-		faultErr = schedule.Run(during)
+		kills, faultErr = schedule.Run(during)
 	})
 	wg.Go(func() { r.tell(during, sc, board, start, end) })
 
@@ -79,6 +81,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	wg.Wait()
 	sampling.Wait()
 
+	markKilled(workers, kills)
 	samples := scenario.Samples{Start: window, End: max(actualEnd, window), Workers: workers, Servers: sampler.growth, BusyCPU: sampler.busy}
 	samples.ClockUncertaintyNS = r.clock.Uncertainty()
 	for _, w := range workers {
@@ -157,37 +160,4 @@ func (r *runner) writeFinals(clientDir string, streams uint32, register *workloa
 		return fmt.Errorf("record the registers: %w", err)
 	}
 	return nil
-}
-
-// boardClients shows chaos the clients as the shared board tells of them.
-type boardClients struct {
-	board *workloads.Board
-	pool  *workloads.Pool
-	n     int
-}
-
-func (b boardClients) Holders() []chaos.Holding {
-	var list []chaos.Holding
-	for c := range uint32(b.n) {
-		if st := b.board.Status(c); st.State == workloads.Holding {
-			list = append(list, chaos.Holding{Client: c, Key: st.Key, Attempt: st.Attempt})
-		}
-	}
-	return list
-}
-
-func (b boardClients) Holds(h chaos.Holding) bool {
-	st := b.board.Status(h.Client)
-	return st.State == workloads.Holding && st.Attempt == h.Attempt
-}
-
-func (b boardClients) Process(client uint32) (chaos.Process, error) {
-	if n := len(b.pool.Hosted(client)); n > 1 {
-		return nil, fmt.Errorf("the process of client %d hosts %d clients, and a pause would stop them all: give each its own (leave workers out)", client, n)
-	}
-	p := b.pool.Process(client)
-	if p == nil {
-		return nil, fmt.Errorf("no process hosts client %d", client)
-	}
-	return p, nil
 }

@@ -41,8 +41,7 @@ func plan(t testing.TB, recipes []string, s scenario.Settings) []scenario.Scenar
 	t.Helper()
 	var facts []scenario.RecipeFacts
 	for _, r := range all.Recipes() {
-		i := r.Info()
-		facts = append(facts, scenario.RecipeFacts{ID: i.ID, Backend: i.Backend, Bound: string(i.Bound), Fencing: i.Fencing, Broken: i.Broken, Topologies: i.Topologies})
+		facts = append(facts, Facts(r))
 	}
 	s.Recipes = recipes
 	list, err := scenario.File{Name: "test", Seed: 1, Scenarios: []scenario.Block{{Name: "t", Settings: s}}}.Expand(scenario.NewCatalogue(facts...))

@@ -68,7 +68,7 @@ type boardHead struct {
 	magic   atomic.Uint64
 	clients atomic.Uint64
 	gate    gate
-	_       [96]byte
+	_       [104]byte
 }
 
 // slot is one client's part of the board: two cache lines, since processors

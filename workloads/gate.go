@@ -1,88 +1,63 @@
 package workloads
 
 import (
-	"os"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 )
 
 // gate is the one place of a board at which a client can be caught: the next
-// one to come to a named step of its recipe stops its own process there, or
-// ends it. A signal from outside could not hit so small a place for certain.
+// one to come to a named step of its recipe stands there until it is let go.
+// No signal from outside could hit so small a place; one that stands there can
+// be stopped or killed at leisure.
 //
 // Its word is 0 while nobody is wanted. It holds the step's number, counted
-// from 1, and what shall be done; and once a client has come, who.
-type gate struct {
-	word atomic.Uint64
-	at   atomic.Int64 // stamp of the arrival; it may be read when the process stands still
-}
+// from 1, and once a client has come, who.
+type gate struct{ word atomic.Uint64 }
 
 const (
-	gateSteps       = 0xff
-	gateKill        = 1 << 8
-	gateTaken       = 1 << 9
+	gateTaken       = 1 << 16
 	gateClientShift = 32
 
 	// gateLook is how often a client that was caught looks whether it may go
-	// on, should it run again before it was told so.
+	// on. Its process is stopped meanwhile, or killed.
 	gateLook = 100 * time.Microsecond
 )
 
 // come is called by a client that has come to a step. It returns when the
 // client may go on, which may be never.
-func (g *gate) come(client uint32, step int, clock history.Clock) {
+func (g *gate) come(client uint32, step int) {
 	w := g.word.Load()
-	if w&^gateKill != uint64(step)+1 {
+	if w != uint64(step)+1 {
 		return // nobody is wanted here, or another came first
 	}
 	mine := w | gateTaken | uint64(client)<<gateClientShift
 	if !g.word.CompareAndSwap(w, mine) {
 		return
 	}
-	g.at.Store(clock.Now())
-	if w&gateKill != 0 {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // cannot fail for ourselves
-		select {}
-	}
-	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	for g.word.Load() == mine {
 		time.Sleep(gateLook)
 	}
 }
 
-// Caught is a client that came to the gate.
-type Caught struct {
-	Status       // key and attempt of the call under way
-	At     int64 // stamp of its arrival; 0 until its process stands still or is gone
-}
+// Arm makes the gate catch the first client that comes to a step, by its
+// number in Steps.
+func (b *Board) Arm(step int) { b.head.gate.word.Store(uint64(step) + 1) }
 
-// Arm makes the gate wait for the first client that comes to a step of Steps
-// (of the scenario's recipe): it stops its process, or with kill ends it.
-func (b *Board) Arm(step int, kill bool) {
-	w := uint64(step) + 1
-	if kill {
-		w |= gateKill
-	}
-	b.head.gate.at.Store(0)
-	b.head.gate.word.Store(w)
-}
-
-// Caught is the client that came to the gate, if one has.
-func (b *Board) Caught() (Caught, bool) {
+// Caught is the client that stands at the gate, with the key and the attempt of
+// the call under way, if one has come.
+func (b *Board) Caught() (Status, bool) {
 	w := b.head.gate.word.Load()
 	if w&gateTaken == 0 {
-		return Caught{}, false
+		return Status{}, false
 	}
-	return Caught{Status: b.Status(uint32(w >> gateClientShift)), At: b.head.gate.at.Load()}, true
+	return b.Status(uint32(w >> gateClientShift)), true
 }
 
-// Disarm makes the gate wait no longer. It reports false if a client has come
-// meanwhile.
+// Disarm makes the gate catch nobody any more. It reports false if a client has
+// come.
 func (b *Board) Disarm() bool {
 	w := b.head.gate.word.Load()
 	return w&gateTaken == 0 && b.head.gate.word.CompareAndSwap(w, 0)

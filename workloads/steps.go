@@ -50,7 +50,7 @@ func (s *steps) Reach(_ context.Context, step impls.Step) {
 		}
 	}
 	if s.gate.word.Load() != 0 {
-		s.gate.come(s.client, n, s.rec.clock)
+		s.gate.come(s.client, n)
 	}
 }
 

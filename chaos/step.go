@@ -1,0 +1,60 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// stepPause stops the next client that comes to a named step for a while.
+func (f fault) stepPause(ctx context.Context) error {
+	defer f.schedule.Gate.Open()
+	t, err := f.catch(ctx, time.Duration(f.For))
+	if t == nil || err != nil {
+		return err
+	}
+	t.event.How = "SIGSTOP; " + t.how
+	return f.pause(ctx, t)
+}
+
+// stepKill ends the next client that comes to a named step.
+func (f fault) stepKill(ctx context.Context) (killed int, err error) {
+	defer f.schedule.Gate.Open()
+	t, err := f.catch(ctx, 0)
+	if t == nil || err != nil {
+		return 0, err
+	}
+	return f.kill(t)
+}
+
+// catch waits at the gate for the first client that comes to the fault's step,
+// and stops its process. Without one the miss is on record.
+func (f fault) catch(ctx context.Context, rest time.Duration) (*target, error) {
+	s := f.schedule
+	if err := s.Gate.Arm(f.Step); err != nil {
+		return nil, f.missed(err.Error())
+	}
+	for {
+		if h, ok := s.Gate.Caught(); ok {
+			t, err := f.aim(h)
+			if t == nil || err != nil {
+				return nil, err
+			}
+			t.how = "the client stood at the step"
+			ok, err := f.stop(t)
+			if !ok || err != nil {
+				return nil, err
+			}
+			return t, nil
+		}
+		reason := ""
+		if s.Clock.Now()+int64(rest) > s.End {
+			reason = fmt.Sprintf("no client came to the step %q in time", f.Step)
+		} else if err := sleep(ctx, time.Millisecond); err != nil {
+			reason = fmt.Sprintf("the run ended before a client came to the step %q", f.Step)
+		}
+		if reason != "" && s.Gate.Disarm() {
+			return nil, f.missed(reason)
+		}
+	}
+}

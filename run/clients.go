@@ -1,0 +1,83 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// boardClients shows chaos the clients as the shared board tells of them.
+type boardClients struct {
+	board *workloads.Board
+	pool  *workloads.Pool
+	n     int
+}
+
+func (b boardClients) Holders() []chaos.Holding {
+	var list []chaos.Holding
+	for c := range uint32(b.n) {
+		if st := b.board.Status(c); st.State == workloads.Holding {
+			list = append(list, holding(st))
+		}
+	}
+	return list
+}
+
+func (b boardClients) Holds(h chaos.Holding) bool {
+	st := b.board.Status(h.Client)
+	return st.State == workloads.Holding && st.Attempt == h.Attempt
+}
+
+func (b boardClients) Process(client uint32) (chaos.Process, []uint32, error) {
+	p := b.pool.Process(client)
+	if p == nil {
+		return nil, nil, fmt.Errorf("no process hosts client %d", client)
+	}
+	return p, b.pool.Hosted(client), nil
+}
+
+func holding(st workloads.Status) chaos.Holding {
+	return chaos.Holding{Client: st.Client, Key: st.Key, Attempt: st.Attempt}
+}
+
+// boardGate shows chaos the board's gate by the names of a recipe's steps.
+type boardGate struct {
+	*workloads.Board
+	recipe string
+	steps  []impls.Step
+}
+
+func (r *runner) gate(sc scenario.Scenario, board *workloads.Board) boardGate {
+	recipe, _ := r.Find(sc.Recipe) // needs has checked it
+	return boardGate{board, sc.Recipe, workloads.Steps(recipe.Info())}
+}
+
+func (g boardGate) Arm(step string) error {
+	i := slices.Index(g.steps, impls.Step(step))
+	if i < 0 {
+		return fmt.Errorf("%s has no step %q; it has %q", g.recipe, step, g.steps)
+	}
+	g.Board.Arm(i)
+	return nil
+}
+
+func (g boardGate) Caught() (chaos.Holding, bool) {
+	st, ok := g.Board.Caught()
+	return holding(st), ok
+}
+
+// markKilled says of each worker that a fault ended that it did, and that this
+// is no failure of its own.
+func markKilled(workers []scenario.WorkerSample, kills []chaos.Kill) {
+	for _, k := range kills {
+		for i := range workers {
+			if workers[i].PID == k.PID {
+				workers[i].Killed, workers[i].Error = k.Fault, ""
+			}
+		}
+	}
+}
