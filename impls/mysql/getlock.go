@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,17 +16,20 @@ const (
 	takeName   = "SELECT GET_LOCK(?, ?)"  // 1 ours, 0 not in time, NULL an error
 	freeName   = "SELECT RELEASE_LOCK(?)" // 1 freed, 0 another's, NULL nobody's
 	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL nobody's
-	slice      = time.Second              // how long one GET_LOCK waits, at most
 	maxName    = 64                       // bytes that MySQL allows a lock's name
+
+	// nameWait is how long one GET_LOCK waits, at most. Asking again means
+	// standing at the end of the queue again.
+	nameWait = 10 * time.Second
 )
 
 // getLock is mysql/get-lock: a named lock of the server, held by a connection.
 //
-//	acquire  GET_LOCK(key, 1 s); again until it answers 1
+//	acquire  GET_LOCK(key, 10 s); again until it answers 1
 //	release  RELEASE_LOCK(key)
 //
 // Round trips: 1 to acquire, 1 to release; a waiter, whom the server wakes, adds
-// 1 per second.
+// 1 per 10 s.
 // Bound: the connection, on which all of a client's statements go; there is no
 // lease, and a TTL means nothing. Takeover: as soon as the server sees the
 // connection end, which a host that vanishes without a word may put off for as
@@ -45,10 +49,12 @@ func (getLock) Info() impls.Info {
 	return impls.Info{
 		ID:       "mysql/get-lock",
 		Backend:  "mysql",
-		Summary:  "GET_LOCK and RELEASE_LOCK on a connection of the client's own; waiters are woken, and ask again every second",
+		Summary:  "GET_LOCK and RELEASE_LOCK on a connection of the client's own; waiters queue in the server, and ask again every 10 s",
 		Promise:  "one holder as long as its connection to the one server lives; not replicated",
 		Document: "the locking functions of the MySQL manual",
 		Bound:    impls.BoundConnection,
+		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Ordered, impls.LeavesClean, impls.Once},
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
@@ -72,7 +78,7 @@ func (getLock) Prepare(ctx context.Context, cfg impls.Config, _ []string) error 
 }
 
 func (getLock) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	c, err := open(ctx, cfg, options{wait: slice})
+	c, err := open(ctx, cfg, options{wait: nameWait})
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +94,10 @@ type grant struct {
 type nameClient struct{ *client }
 
 func (c *nameClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.ask(ctx, key, a, slice)
-		switch {
-		case errors.Is(err, errRefused):
-			err = c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next())
-		case errors.Is(err, impls.ErrBusy):
-			err = ctx.Err()
-		default:
-			return h, err
-		}
-		if err != nil {
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
-		}
-	}
+	return insist(ctx, c.cfg, key, func() (impls.Hold, error) {
+		c.cfg.Reach(ctx, impls.StepWaiting)
+		return c.ask(ctx, key, a, nameWait)
+	})
 }
 
 func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -109,11 +105,11 @@ func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt
 }
 
 // ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends
-// meanwhile the server is asked to end the statement, see exec, so that no
+// meanwhile the server is asked to end the statement, see wait, so that no
 // waiter is left that may yet be granted the lock.
 func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
+	if err := started(ctx, "acquire", key); err != nil {
+		return nil, err
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -129,10 +125,11 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 	s.locks[name] = &grant{attempt: a}
 
-	got, err := c.number(ctx, s, takeName, name, int64(wait/time.Second))
+	got, err := c.wait(ctx, s, takeName, name, int64(wait/time.Second))
 	switch {
 	case err == nil && got.Valid && got.Int64 == 1:
-		return &nameHold{c: c, s: s, key: key, name: name, attempt: a}, nil
+		release := func(ctx context.Context) error { return c.release(ctx, s, key, name) }
+		return &hold{key: key, attempt: a, lost: s.broken, free: release}, nil
 	case err == nil && got.Valid && got.Int64 == 0:
 		delete(s.locks, name)
 		return nil, impls.ErrBusy
@@ -147,21 +144,17 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 }
 
-// queryInterrupted is the number of the server's error for a statement that
-// was killed.
-const queryInterrupted = 1317
-
 // interrupted settles a GET_LOCK that was answered neither yes nor no: NULL, or
 // that it was killed, which may have come after the grant. Releasing the name
 // makes it sure either way.
 func (c *nameClient) interrupted(ctx context.Context, s *session, key, name string, err error) error {
-	if _, ferr := c.number(context.WithoutCancel(ctx), s, freeName, name); ferr != nil {
+	if _, ferr := c.freed(ctx, s, name); ferr != nil {
 		c.discard()
 		return fmt.Errorf("acquire %s: %w: the wait was ended, and then: %w", key, impls.ErrUnknown, ferr)
 	}
 	delete(s.locks, name)
 	if cerr := ctx.Err(); cerr != nil {
-		return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, cerr)
+		return gaveUp(key, cerr)
 	}
 	if err == nil {
 		err = errors.New("GET_LOCK answered NULL")
@@ -188,14 +181,14 @@ func (c *nameClient) Cleanup(ctx context.Context, key string, a impls.Attempt) e
 }
 
 func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name string, g *grant) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("clean up %s: %w", key, impls.NotSent(err))
+	if err := started(ctx, "clean up", key); err != nil {
+		return err
 	}
 	s, err := c.session(ctx)
 	if err != nil {
 		return outcome("clean up", key, err)
 	}
-	holder, err := c.number(ctx, s, whoHasName, name)
+	holder, err := c.wait(ctx, s, whoHasName, name)
 	if err != nil {
 		c.fail("clean up", key, err)
 		return fmt.Errorf("clean up %s: %w: %w", key, impls.ErrUnknown, err)
@@ -214,16 +207,37 @@ func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name s
 
 // free releases name on s, the present connection.
 func (c *nameClient) free(ctx context.Context, doing string, s *session, key, name string) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
+	if err := started(ctx, doing, key); err != nil {
+		return err
 	}
-	freed, err := c.number(context.WithoutCancel(ctx), s, freeName, name)
+	freed, err := c.freed(ctx, s, name)
 	if err != nil {
 		return c.fail(doing, key, err)
 	}
 	delete(s.locks, name)
 	if freed.Valid && freed.Int64 == 1 {
 		return nil
+	}
+	return impls.ErrLost
+}
+
+// freed sends the release of name on s.
+func (c *nameClient) freed(ctx context.Context, s *session, name string) (n sql.NullInt64, err error) {
+	ctx, cancel := c.shortly(ctx)
+	defer cancel()
+	err = s.conn.QueryRowContext(ctx, freeName, name).Scan(&n)
+	return n, err
+}
+
+// release ends the hold of name that began on s.
+func (c *nameClient) release(ctx context.Context, s *session, key, name string) error {
+	if s == c.s {
+		return c.free(ctx, "release", s, key, name)
+	}
+	// The connection was given up with the lock on it; once it is gone the lock
+	// is, too.
+	if err := c.settle(ctx, "release", key); err != nil {
+		return err
 	}
 	return impls.ErrLost
 }
@@ -241,42 +255,4 @@ func lockName(key string) string {
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "#" + hex.EncodeToString(sum[:20])
-}
-
-type nameHold struct {
-	c       *nameClient
-	s       *session
-	key     string
-	name    string
-	attempt impls.Attempt
-	spent   bool // a release has said definitely that it is over
-}
-
-func (h *nameHold) Key() string            { return h.key }
-func (h *nameHold) Attempt() impls.Attempt { return h.attempt }
-func (h *nameHold) Fence() uint64          { return 0 }
-
-// LeaseEnd is zero: there is no lease.
-func (h *nameHold) LeaseEnd() time.Time { return time.Time{} }
-
-// Lost is closed when the connection was found broken, by whatever used it.
-// It cannot tell of a connection that ended while nobody used it.
-func (h *nameHold) Lost() <-chan struct{} { return h.s.broken }
-
-// Extend is not supported: there is no lease.
-func (h *nameHold) Extend(context.Context) error { return errors.ErrUnsupported }
-
-func (h *nameHold) Release(ctx context.Context) error {
-	if h.spent {
-		return impls.ErrLost
-	}
-	var err error
-	if h.s == h.c.s {
-		err = h.c.free(ctx, "release", h.s, h.key, h.name)
-	} else if err = h.c.settle(ctx, "release", h.key); err == nil {
-		// The connection was given up with the lock on it, and is gone now.
-		err = impls.ErrLost
-	}
-	h.spent = impls.Definite(err)
-	return err
 }

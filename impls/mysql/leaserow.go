@@ -29,34 +29,31 @@ WHERE name = ? AND (owner = '' OR expires < UTC_TIMESTAMP(6))`
 
 	extendRow = `UPDATE lockbench_lease
 SET expires = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
-WHERE name = ? AND owner = ? AND fence = ?`
+WHERE name = ? AND owner = ? AND fence = ? AND expires >= UTC_TIMESTAMP(6)`
 
 	freeRow = `UPDATE lockbench_lease
 SET owner = ''
-WHERE name = ? AND owner = ? AND fence = ?`
+WHERE name = ? AND owner = ? AND fence = ? AND expires >= UTC_TIMESTAMP(6)`
 
 	cleanRow = `UPDATE lockbench_lease
 SET owner = ''
-WHERE name = ? AND owner = ?`
+WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 )
 
-const (
-	maxRowName = 255
-	// rowsAtOnce is how many rows one INSERT of Prepare holds.
-	rowsAtOnce = 500
-)
+// rowsAtOnce is how many rows one INSERT of Prepare holds.
+const rowsAtOnce = 500
 
 // leaseRow is mysql/lease-row: a row per key with its owner, the end of the
 // lease, and a number that grows with every grant.
 //
 //	acquire  UPDATE the row to be ours, its fence one more, if it is nobody's or its lease is over
-//	extend   UPDATE the lease's end, if the row is still ours with that fence
-//	release  UPDATE the row to be nobody's, if it is still ours with that fence
+//	extend   UPDATE the lease's end, if the row is still ours with that fence, and the lease not over
+//	release  UPDATE the row to be nobody's, on the same conditions
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
 // Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
-// rest of a poll. An owner whose lease is over keeps the row until somebody else
-// takes it, and may still extend or release it until then.
+// rest of a poll. An owner whose lease is over stands in the row until somebody
+// else takes it, but can neither extend nor release it.
 //
 // It promises one holder until the TTL is over, and fencing tokens that grow.
 // It fails when the holder goes on after that and nothing checks its token,
@@ -76,8 +73,10 @@ func (leaseRow) Info() impls.Info {
 		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits and whose clock is not set",
 		Document: "the lock table of many schedulers, with a fence column and the server's clock alone",
 		Bound:    impls.BoundTTL,
-		Fencing:  true,
-		Polls:    true,
+		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
+		Fencing: true,
+		Polls:   true,
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
@@ -96,10 +95,8 @@ func (leaseRow) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 // Prepare creates the table, and a row for each key: a key without a row looks
 // busy for ever. Rows that are there stay as they are, for their fences.
 func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
-	for _, key := range keys {
-		if len(key) == 0 || len(key) > maxRowName {
-			return fmt.Errorf("prepare mysql/lease-row: key %q has %d bytes; choose from 1 to %d", key, len(key), maxRowName)
-		}
+	if err := checkRowNames("mysql/lease-row", keys); err != nil {
+		return err
 	}
 	c, err := open(ctx, cfg, options{})
 	if err != nil {
@@ -147,8 +144,8 @@ func (c *rowClient) Acquire(ctx context.Context, key string, a impls.Attempt) (i
 }
 
 func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
+	if err := started(ctx, "acquire", key); err != nil {
+		return nil, err
 	}
 	s, err := c.session(ctx)
 	if err != nil {
@@ -188,8 +185,8 @@ func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 // update runs a statement that matches one row if the attempt still owns it,
 // else none.
 func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
+	if err := started(ctx, doing, key); err != nil {
+		return err
 	}
 	s, err := c.session(ctx)
 	if err != nil {

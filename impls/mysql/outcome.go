@@ -24,6 +24,9 @@ func rules() impls.Rules {
 	// database/sql may send again after it; what it may have sent comes back as
 	// ErrInvalidConn.
 	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge), impls.NotConnected())
+	for _, n := range takenNumbers() {
+		rs = append(rs, impls.Rule{Name: n.name, Match: func(err error) bool { return isNumber(err, n.number) }, Outcome: impls.ErrBusy})
+	}
 	for _, r := range refusals() {
 		out := impls.ErrFailed
 		if r.moment {
@@ -41,12 +44,28 @@ type refusal struct {
 	moment bool // worth asking again
 }
 
+// takenNumbers are the server's errors by which somebody else has the lock: his
+// row is there, or his lock on it.
+func takenNumbers() []refusal {
+	return []refusal{
+		{duplicateEntry, "ER_DUP_ENTRY", false},
+		{lockNowait, "ER_LOCK_NOWAIT", false},
+	}
+}
+
+const (
+	duplicateEntry   = 1062
+	lockNowait       = 3572 // MySQL, to a NOWAIT; MariaDB says lockWaitTimeout
+	lockWaitTimeout  = 1205
+	queryInterrupted = 1317 // a statement that was killed
+)
+
 // refusals are the server's errors by which a single statement, in a
 // transaction of its own, certainly had no effect.
 func refusals() []refusal {
 	return []refusal{
-		{1213, "ER_LOCK_DEADLOCK", true},     // rolled back
-		{1205, "ER_LOCK_WAIT_TIMEOUT", true}, // rolled back
+		{1213, "ER_LOCK_DEADLOCK", true},                // rolled back
+		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", true}, // rolled back
 		{1040, "ER_CON_COUNT_ERROR", false},
 		{1203, "ER_TOO_MANY_USER_CONNECTIONS", false},
 		{1044, "ER_DBACCESS_DENIED_ERROR", false},

@@ -21,7 +21,7 @@ func TestOutcomes(t *testing.T) {
 		&mysql.MySQLError{Number: 1927, Message: "connection was killed"},
 		&mysql.MySQLError{Number: 60000, Message: "new"})
 	samples["connect"] = &impls.ConnectError{Err: mysql.ErrInvalidConn}
-	for _, r := range refusals() {
+	for _, r := range append(refusals(), takenNumbers()...) {
 		err := &mysql.MySQLError{Number: r.number, Message: "said the server"}
 		samples[r.name] = err
 		if got := rules().Outcome(err); errors.Is(got, errRefused) != r.moment {

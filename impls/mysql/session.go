@@ -14,9 +14,6 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package.
-func Recipes() []impls.Recipe { return []impls.Recipe{leaseRow{}, getLock{}} }
-
 // options of a client's driver, apart from cfg.
 type options struct {
 	// wait is how long a statement may lawfully take to answer, on top of
@@ -24,6 +21,9 @@ type options struct {
 	wait time.Duration
 	// foundRows counts the rows that matched instead of those that changed.
 	foundRows bool
+	// transactions last until they are committed: every statement is part of
+	// one, and waits for a row as long as wait says.
+	transactions bool
 }
 
 // client is one client's part of a database: one connection, on which every
@@ -36,22 +36,57 @@ type client struct {
 	past []*session // given up in doubt, and not yet known to be gone
 }
 
-// session is one connection, by the names that the server has for it.
-type session struct {
-	conn *sql.Conn
-	id   uint64
+// identity is what the server calls a connection.
+type identity struct {
+	id uint64
 	// host is the client's end as the server sees it. With the id it names the
 	// connection even after a restart, when the ids begin again.
 	host string
+}
+
+// session is one connection.
+type session struct {
+	identity
+	conn *sql.Conn
 	// broken is closed when the connection was found broken or given up.
 	broken chan struct{}
 	// locks that the connection may hold, by name (get-lock only).
 	locks map[string]*grant
 }
 
+// open connects a client.
 func open(ctx context.Context, cfg impls.Config, opt options) (*client, error) {
+	c, err := unconnected(cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.session(ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("open mysql client: %w", err)
+	}
+	return c, nil
+}
+
+// unconnected is a client that connects when it is first used.
+func unconnected(cfg impls.Config, opt options) (*client, error) {
+	db, err := openDB(cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(2)  // the client's own, and one to kill with
+	db.SetMaxIdleConns(-1) // what is let go is closed
+	return &client{cfg: cfg, db: db}, nil
+}
+
+func openDB(cfg impls.Config, opt options) (*sql.DB, error) {
 	if len(cfg.Addresses) != 1 {
 		return nil, fmt.Errorf("open mysql client: want the address of one server, got %d", len(cfg.Addresses))
+	}
+	// The server must give up waiting for a row before the client gives up on
+	// the server, or the statement would be carried out unseen.
+	autocommit, rowWait := "1", max(1, int(cfg.Timeout/time.Second)-1)
+	if opt.transactions {
+		autocommit, rowWait = "0", int(opt.wait/time.Second)
 	}
 	conf := mysql.NewConfig()
 	conf.Net = "tcp"
@@ -65,27 +100,19 @@ func open(ctx context.Context, cfg impls.Config, opt options) (*client, error) {
 	conf.InterpolateParams = true // one round trip for a statement, not two
 	conf.ClientFoundRows = opt.foundRows
 	conf.Params = map[string]string{
-		"autocommit": "1",
+		"autocommit": autocommit,
 		// 24 days, the most that every platform takes: a client that holds a
 		// lock in silence must not be cut off for it.
-		"wait_timeout": "2147483",
-		// The server must give up waiting for a row before the client gives
-		// up on the server, or the statement would be carried out unseen.
-		"innodb_lock_wait_timeout": strconv.Itoa(max(1, int(cfg.Timeout/time.Second)-1)),
+		"wait_timeout":             "2147483",
+		"innodb_lock_wait_timeout": strconv.Itoa(rowWait),
 	}
 	connector, err := mysql.NewConnector(conf)
 	if err != nil {
 		return nil, fmt.Errorf("open mysql client: %w", err)
 	}
-	c := &client{cfg: cfg, db: sql.OpenDB(connector)}
-	c.db.SetMaxOpenConns(2)    // the client's own, and one to kill with
-	c.db.SetMaxIdleConns(-1)   // what is let go is closed
-	c.db.SetConnMaxLifetime(0) // and nothing ends by its age
-	if _, err := c.session(ctx); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("open mysql client: %w", err)
-	}
-	return c, nil
+	db := sql.OpenDB(connector)
+	db.SetConnMaxLifetime(0) // nothing ends by its age
+	return db, nil
 }
 
 // Close frees the connection and with it, if the server sees it, the locks
@@ -108,76 +135,54 @@ func (c *client) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, &impls.ConnectError{Err: err}
 	}
-	s := &session{conn: conn, broken: make(chan struct{}), locks: make(map[string]*grant)}
+	who, err := identify(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	c.s = newSession(who, conn)
+	c.s.locks = make(map[string]*grant)
+	return c.s, nil
+}
+
+func newSession(who identity, conn *sql.Conn) *session {
+	return &session{identity: who, conn: conn, broken: make(chan struct{})}
+}
+
+// identify asks what the server calls conn, and gives conn up if that fails.
+// Its errors are ConnectErrors.
+func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	err = conn.QueryRowContext(ctx,
-		"SELECT id, host FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&s.id, &s.host)
+		"SELECT id, host FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&who.id, &who.host)
 	if err != nil {
 		giveUp(conn)
-		return nil, &impls.ConnectError{Err: err}
+		return who, &impls.ConnectError{Err: err}
 	}
-	c.s = s
-	return s, nil
+	return who, nil
 }
 
 // discard gives the connection up because something on it is in doubt: a
 // statement may still be on its way or running.
 func (c *client) discard() {
-	if c.s == nil {
-		return
+	if c.s != nil {
+		c.abandon(c.s)
+		c.s = nil
 	}
-	giveUp(c.s.conn)
-	close(c.s.broken)
-	c.past = append(c.past, c.s)
-	c.s = nil
 }
 
-// exec runs a statement on s, the client's connection. When ctx ends meanwhile
-// the statement is not cut off on the wire, which would break the connection
-// and leave the statement running unseen; the server is asked to end it, and
-// answers. That takes cfg.Timeout at most.
-//
-// It is also the cheaper way: the driver watches a context by handing each
-// statement to another goroutine and back.
-func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any) (sql.Result, error) {
-	join := c.killWhenEnded(ctx, s)
-	res, err := s.conn.ExecContext(context.WithoutCancel(ctx), stmt, args...)
-	join()
-	return res, err
+// abandon closes s in doubt, and remembers that the server may have it still.
+func (c *client) abandon(s *session) {
+	giveUp(s.conn)
+	close(s.broken)
+	c.past = append(c.past, s)
 }
 
-// number is exec for a statement that answers one number or NULL.
-func (c *client) number(ctx context.Context, s *session, stmt string, args ...any) (sql.NullInt64, error) {
-	var n sql.NullInt64
-	join := c.killWhenEnded(ctx, s)
-	err := s.conn.QueryRowContext(context.WithoutCancel(ctx), stmt, args...).Scan(&n)
-	join()
-	return n, err
-}
-
-// killWhenEnded has the server end the statement that runs on s once ctx ends.
-// The function that it returns calls that off, or waits until it is done, so
-// that the kill hits no later statement. If the kill does not come through,
-// the statement ends with its own limit.
-func (c *client) killWhenEnded(ctx context.Context, s *session) (join func()) {
-	if ctx.Done() == nil {
-		return func() {}
-	}
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
-		defer cancel()
-		conn, err := c.db.Conn(kctx)
-		if err != nil {
-			return
-		}
-		defer giveUp(conn)
-		_, _ = conn.ExecContext(kctx, "KILL QUERY "+strconv.FormatUint(s.id, 10))
-	})
-	return func() {
-		if !stop() {
-			<-done
-		}
+// abandoned reports whether s was closed in doubt.
+func (s *session) abandoned() bool {
+	select {
+	case <-s.broken:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -215,7 +220,7 @@ const buryWait = 2 * time.Millisecond
 // it no more.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
 	for {
-		left, err := c.number(ctx, s,
+		left, err := c.wait(ctx, s,
 			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
 		if err != nil {
 			return c.fail("look for", fmt.Sprintf("connection %d", dead.id), err)
@@ -223,7 +228,7 @@ func (c *client) bury(ctx context.Context, s, dead *session) error {
 		if left.Int64 == 0 {
 			return nil
 		}
-		if _, err := c.exec(ctx, s, "KILL "+strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
+		if err := c.quick(ctx, s, "KILL "+strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
 			return c.fail("kill", fmt.Sprintf("connection %d", dead.id), err)
 		}
 		if err := c.cfg.Clock.Sleep(ctx, buryWait); err != nil {

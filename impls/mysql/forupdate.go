@@ -1,0 +1,114 @@
+package mysql
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// forUpdate is mysql/for-update: a row that a transaction reads for update, and
+// has until it ends.
+//
+//	acquire  SELECT ... FOR UPDATE of the key's row by its unique index, in a new transaction
+//	release  COMMIT
+//
+// Round trips: 1 to acquire, 1 to release; a waiter, who stands in the server's
+// queue, asks again after 50 s, the server's own limit. A try is made with
+// NOWAIT, and one that is refused sends a ROLLBACK more.
+// Bound: the connection, one for every holder and one for every waiter; there is
+// no lease, and a TTL means nothing. Takeover: as soon as the server sees the
+// connection end, which a host that vanishes without a word may put off for as
+// long as TCP does.
+//
+// It promises one holder as long as its connection lives; a holder that is
+// merely silent keeps the lock. Waiters are served in the order in which they
+// came by servers that grant so: MariaDB does; MySQL may prefer a transaction
+// that blocks more others, and takes the longest waiting of equal ones. It fails
+// when the server ends the connection, as mysql/get-lock does, and stops
+// everybody when holders and waiters use up the connections: where the clients
+// of a process share a pool (impls.Config.Shared) waiters of one key keep away
+// those of all others, in no order.
+//
+// Source: a blog's comparison of three ways to build a lock, part on the
+// database's exclusive lock.
+type forUpdate struct{}
+
+func (forUpdate) rows() rowTable {
+	return rowTable{recipe: "mysql/for-update", table: "lockbench_for_update", index: ",\n  UNIQUE KEY uidx_method_name (method_name)"}
+}
+
+func (r forUpdate) Info() impls.Info {
+	i := rowInfo(r.rows())
+	i.Summary = "SELECT ... FOR UPDATE of a row by a unique index, COMMIT; a connection for every holder and waiter, who queues in the server"
+	i.Promise = "one holder as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)"
+	i.Fails = "a connection for every holder and every waiter uses up a pool, and then nobody gets any lock"
+	return i
+}
+
+// CheckTTL accepts every TTL, since none has a meaning here.
+func (forUpdate) CheckTTL(time.Duration, impls.Limits) error { return nil }
+
+func (r forUpdate) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return r.rows().prepare(ctx, cfg, keys)
+}
+
+func (r forUpdate) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	return r.rows().open(ctx, cfg)
+}
+
+// forUpdateNoIndex is mysql/for-update-no-index: mysql/for-update on a table
+// whose keys have no index, in which a server can only find a row by reading,
+// and locking, all of them.
+//
+// Round trips, bound, takeover and promises are those of mysql/for-update. It
+// fails in that a holder of one key has all the others, too, and even keeps new
+// rows out of the table.
+//
+// Source: a blog's comparison of three ways to build a lock, which warns of
+// leaving the unique index out. It also warns that the server may leave the
+// index alone on a small table; for a row that is looked up by its unique key
+// no server did, see the tests.
+type forUpdateNoIndex struct{}
+
+func (forUpdateNoIndex) rows() rowTable {
+	return rowTable{recipe: "mysql/for-update-no-index", table: "lockbench_for_update_no_index"}
+}
+
+func (r forUpdateNoIndex) Info() impls.Info {
+	i := rowInfo(r.rows())
+	i.Summary = "SELECT ... FOR UPDATE of a row without an index, COMMIT; reads and locks all rows"
+	i.Promise = "one holder of all keys together as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)"
+	i.Fails = "whoever holds one key holds all: unrelated keys block one another"
+	return i
+}
+
+// CheckTTL accepts every TTL, since none has a meaning here.
+func (forUpdateNoIndex) CheckTTL(time.Duration, impls.Limits) error { return nil }
+
+func (r forUpdateNoIndex) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return r.rows().prepare(ctx, cfg, keys)
+}
+
+func (r forUpdateNoIndex) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	return r.rows().open(ctx, cfg)
+}
+
+// rowInfo is what the two have in common.
+func rowInfo(t rowTable) impls.Info {
+	return impls.Info{
+		ID:       t.recipe,
+		Backend:  "mysql",
+		Document: "a blog's comparison of three ways to build a lock: the database's exclusive lock",
+		Bound:    impls.BoundConnection,
+		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Ordered, impls.LeavesClean, impls.Once},
+		Steps: []impls.Step{stepDraw, stepRollback},
+
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"com_select", "com_commit", "com_rollback", "com_kill"},
+		// As with mysql/get-lock: a second is ample.
+		Takeover: func(time.Duration) time.Duration { return time.Second },
+	}
+}

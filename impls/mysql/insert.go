@@ -1,0 +1,87 @@
+package mysql
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// insert is mysql/insert: a row with a unique key, which one of many can
+// insert, and which is deleted to free the lock.
+//
+//	acquire  INSERT the row; again after a wait as long as its key is there
+//	release  DELETE the row, by its key alone
+//
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
+// Bound: none. Takeover: none: the row of a holder that died stays until
+// somebody deletes it.
+//
+// It promises one holder. It fails as soon as a holder dies, or its release
+// does not get through: the key is locked for ever. The row does not tell whose
+// it is, and the delete does not ask. Under many waiters most inserts end as
+// victims of a deadlock, which counts as not granted.
+//
+// Cleanup can promise no more than the table: after a doubt, of an insert or a
+// delete, it deletes the row if this client's own record says that the attempt
+// may have it. If it was refused unseen, that frees the lock of another.
+//
+// Source: a blog's comparison of three ways to build a lock, part on the
+// database's table, with its loop around the insert for those who want to wait
+// and without its job that deletes old rows, which is mysql/insert-reaper; an
+// article on the design of locks has the same as its table of locked orders.
+type insert struct{}
+
+func (insert) orders() orders { return orders{recipe: "mysql/insert", table: "lockbench_insert"} }
+
+func (insert) Info() impls.Info {
+	return impls.Info{
+		ID:       "mysql/insert",
+		Backend:  "mysql",
+		Summary:  "INSERT of a row with a unique key, DELETE by that key",
+		Promise:  "one holder, until it deletes the row; no other end",
+		Document: "a blog's comparison of three ways to build a lock: the database's table",
+		Bound:    impls.BoundNone,
+		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever; the delete does not ask whose the row is",
+		Has: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.LeavesClean, impls.Once},
+		Polls: true,
+
+		Topologies: []string{"single"},
+		RoundTrips: 2,
+		Requests:   []string{"com_insert", "com_delete", "com_kill"},
+	}
+}
+
+// CheckTTL accepts every TTL, since none has a meaning here.
+func (insert) CheckTTL(time.Duration, impls.Limits) error { return nil }
+
+func (r insert) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return r.orders().prepare(ctx, cfg, keys)
+}
+
+func (r insert) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := r.orders().open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &insertClient{c}, nil
+}
+
+type insertClient struct{ *orderClient }
+
+func (c *insertClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return impls.Poll(ctx, c.cfg, key, a, c.TryAcquire)
+}
+
+func (c *insertClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	if err := c.insert(ctx, key, a, ""); err != nil {
+		return nil, err
+	}
+	return c.hold(key, a, func(ctx context.Context) error { return c.remove(ctx, "release", key) }), nil
+}
+
+// Cleanup deletes the row, whoever's it is, if the attempt may have it.
+func (c *insertClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	return c.finish(ctx, "clean up", claim{key, a}, func(ctx context.Context) error { return c.remove(ctx, "clean up", key) })
+}
