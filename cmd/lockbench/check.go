@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,46 +19,113 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
+// checking is what the flags of check ask for.
+type checking struct {
+	format  string
+	model   measure.Model
+	explain int // number of the violation to draw; 0: none
+	export  string
+}
+
 func (a *app) checkCommand() *cobra.Command {
-	var format string
+	var o checking
 	cmd := &cobra.Command{
-		Use:   "check DIR|FILE",
-		Short: "Check a run, or a history, again",
+		Use:   "check DIR|FILE...",
+		Short: "Check a run, or anybody's history, again",
 		Long: `Check reads recorded histories and judges them again.
 
-Given a run's folder, or a scenario's, it judges by what the scenarios expect. Given a history file it
-judges by the raw verdict: 0 safe, 3 unsafe or promise broken, 5 unknown or damaged, 2 if it holds not
-one readable record.`,
-		Args: argCount(cobra.ExactArgs(1), "one run's folder, scenario's folder or history file"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--format %s: want text or json", format))
+Given a run's folder, or a scenario's, it judges by what the scenarios expect.
+
+Given a history it judges by the raw verdict: 0 safe, 3 unsafe, stuck or promise broken, 5 unknown or
+damaged, 2 if it holds not one readable record. A history is a file of ours, of JSON lines, or of EDN as
+Jepsen writes it; "-" is standard input. Logs of your own lock can be checked so: docs/history-format.md
+says what a line needs. What the lock promised is told by --model; without it the history is judged
+as a lease that may end whenever it is not renewed, which accuses least.
+
+--explain N draws the N-th violation as a timeline. --export writes the history in another format
+instead of judging it.`,
+		Example: `  lockbench check results/20260102-030405-quick
+  lockbench check --model lease --ttl 30s production-lock.jsonl
+  lockbench check --model mutex jepsen/store/latest/history.edn --explain 1`,
+		Args: argCount(cobra.MinimumNArgs(1), "a run's folder, a scenario's folder, or history files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.format != "text" && o.format != "json" {
+				return usage(fmt.Errorf("--format %s: want text or json", o.format))
 			}
-			return a.check(args[0], format)
+			if o.model.Kind != "" && !slices.Contains(measure.Models(), o.model.Kind) {
+				return usage(fmt.Errorf("--model %s: want one of %s", o.model.Kind, strings.Join(measure.Models(), ", ")))
+			}
+			if o.model.TTL != 0 && o.model.Kind != "" && o.model.Kind != measure.ModelLease {
+				return usage(fmt.Errorf("--ttl %v is for --model lease; a %s has none", o.model.TTL, o.model.Kind))
+			}
+			if o.model.TTL < 0 || o.model.Takeover < 0 || o.explain < 0 {
+				return usage(errors.New("--ttl, --takeover and --explain want nothing below zero"))
+			}
+			if _, ok := exporters()[o.export]; !ok && o.export != "" {
+				return usage(fmt.Errorf("--export %s: want jsonl or edn", o.export))
+			}
+			return a.check(args, o)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringVar(&o.model.Kind, "model", "", "what a history's lock promised: "+strings.Join(measure.Models(), ", "))
+	f.DurationVar(&o.model.TTL, "ttl", 0, "lease: how long the server keeps it by its clock (0: it may end at any moment)")
+	f.DurationVar(&o.model.Takeover, "takeover", 0, "how long a free and wanted key may stay without a holder (0: liveness is not judged)")
+	f.IntVar(&o.explain, "explain", 0, "draw the N-th violation, as the check numbers them")
+	f.StringVar(&o.export, "export", "", "write the history as jsonl or edn instead of judging it")
 	return cmd
 }
 
-func (a *app) check(path, format string) error {
+// check judges each path; of their exit codes the first of the usual order
+// wins.
+func (a *app) check(paths []string, o checking) error {
+	worst := exitOK
+	var errs []error
+	for i, path := range paths {
+		if len(paths) > 1 && o.format == "text" && o.export == "" && o.explain == 0 {
+			if i > 0 {
+				fmt.Fprintln(a.stdout)
+			}
+			fmt.Fprintf(a.stdout, "%s:\n", path)
+		}
+		if err := a.checkPath(path, o); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		worst = graver(worst, a.code)
+	}
+	a.code = worst
+	return errors.Join(errs...)
+}
+
+func (a *app) checkPath(path string, o checking) error {
+	if path == stdinPath {
+		return a.checkStdin(o)
+	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return usage(fmt.Errorf("%w; give a run's folder, a scenario's folder or a history file", err))
 	}
 	switch {
 	case !st.IsDir():
-		return a.checkFile(path, format)
+		return a.checkFile(path, o)
 	case exists(filepath.Join(path, scenario.FileScenario)):
-		return a.checkScenarios(scenario.Document{}, []string{path}, format)
+		if o.export != "" {
+			return a.checkFile(filepath.Join(path, scenario.FileHistory), o)
+		}
+		return a.checkScenarios(scenario.Document{}, []string{path}, o)
 	case exists(filepath.Join(path, scenario.FileSuite)), exists(filepath.Join(path, scenario.FileResult)):
-		return a.checkRun(path, format)
+		if o.export != "" {
+			return usage(fmt.Errorf("--export takes one history at a time: name one of the folders in %s", filepath.Join(path, scenario.DirScenarios)))
+		}
+		return a.checkRun(path, o)
 	}
-	return a.checkFile(path, format) // perhaps a folder of clients' files
+	return a.checkFile(path, o) // perhaps a folder of clients' files
 }
 
 // checkRun judges every scenario of a run's folder, finished or not.
-func (a *app) checkRun(dir, format string) error {
+func (a *app) checkRun(dir string, o checking) error {
 	if run.Live(dir) {
 		fmt.Fprintln(a.stderr, "lockbench: this run is still going on; what it has written so far is checked")
 	}
@@ -74,13 +144,13 @@ func (a *app) checkRun(dir, format string) error {
 	if len(scenarios) == 0 {
 		return fmt.Errorf("%s: %w: no scenario has begun", dir, history.ErrNoRecords)
 	}
-	return a.checkScenarios(doc, scenarios, format)
+	return a.checkScenarios(doc, scenarios, o)
 }
 
 // checkScenarios judges scenarios by their folders. What doc says of ones that
 // did not run (missing backends) stands as it is; what it says of any other is
 // taken only from the scenario's files.
-func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string) error {
+func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) error {
 	folders := map[string]string{}
 	var order []string
 	for _, dir := range dirs {
@@ -129,13 +199,37 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, format string
 	if len(unreadable) == len(order) {
 		return errors.Join(unreadable...)
 	}
-	if format == "json" {
+	if o.explain > 0 {
+		return a.explainOne(out.Scenarios, o.explain)
+	}
+	if o.format == "json" {
 		return a.printJSON(out)
 	}
+	n := 0
 	for _, r := range out.Scenarios {
-		a.printSafety(r)
+		a.printSafety(r, &n)
 	}
 	return nil
+}
+
+// explainOne draws the n-th violation of all scenarios.
+func (a *app) explainOne(scenarios []scenario.Result, n int) error {
+	total := 0
+	for _, r := range scenarios {
+		total += len(r.Safety.Witnesses)
+	}
+	before := 0
+	for _, r := range scenarios {
+		if i := n - 1 - before; i < len(r.Safety.Witnesses) {
+			explain(a.stdout, r.Name, n, total, r.Safety.Witnesses[i])
+			return nil
+		}
+		before += len(r.Safety.Witnesses)
+	}
+	if total == 0 {
+		return usage(fmt.Errorf("--explain %d: there is no violation to explain", n))
+	}
+	return usage(fmt.Errorf("--explain %d: the check shows %d; only the first few of each class are kept", n, total))
 }
 
 // unproved is the result of a scenario whose files do not show it any more:
@@ -166,7 +260,8 @@ func (a *app) remeasure(dir string) (scenario.Result, error) {
 	return r, err
 }
 
-func (a *app) printSafety(r scenario.Result) {
+// printSafety prints one scenario; n counts the violations printed.
+func (a *app) printSafety(r scenario.Result, n *int) {
 	s := r.Safety
 	mark := "as expected"
 	switch {
@@ -185,42 +280,77 @@ func (a *app) printSafety(r scenario.Result) {
 		fmt.Fprintf(a.stdout, "    damage: %s\n", line)
 	}
 	for _, w := range s.Witnesses {
-		fmt.Fprintf(a.stdout, "    %s: %s\n", w.Class, w.Sentence)
+		*n++
+		fmt.Fprintf(a.stdout, "    [%d] %s: %s\n", *n, w.Class, w.Sentence)
 	}
 }
 
 // checkFile judges one history by its raw verdict. Beside its scenario's file
-// the recipe is known; alone it is judged as a lease that may end at any time,
-// which accuses nobody wrongly.
-func (a *app) checkFile(path, format string) error {
+// the recipe is known, unless the flags say what to judge it by.
+func (a *app) checkFile(path string, o checking) error {
 	dir := filepath.Dir(path)
-	var r scenario.Result
-	if exists(filepath.Join(dir, scenario.FileScenario)) && filepath.Base(path) == scenario.FileHistory {
-		var err error
-		if r, err = a.remeasure(dir); err != nil {
+	if exists(filepath.Join(dir, scenario.FileScenario)) && filepath.Base(path) == scenario.FileHistory && o.model == (measure.Model{}) && o.export == "" {
+		r, err := a.remeasure(dir)
+		if err != nil {
 			return err
 		}
-	} else {
-		h, err := history.Read(path)
-		if err != nil {
-			if errors.Is(err, history.ErrNoRecords) {
-				return err
-			}
-			return usage(err)
-		}
-		r = scenario.Result{Name: filepath.Base(path), Status: scenario.StatusDone, Safety: measure.Bare(h)}
+		return a.rawAnswer(r.Name, r.Safety, o)
 	}
-	a.code = rawVerdict(r.Safety)
-	if format == "json" {
-		return a.printJSON(r.Safety)
+	return a.checkHistory(path, filepath.Base(path), o)
+}
+
+// checkHistory judges a history of which nothing is known but what the flags
+// say; name is what it is called.
+func (a *app) checkHistory(path, name string, o checking) error {
+	h, err := history.Read(path)
+	switch {
+	case errors.Is(err, history.ErrNoRecords):
+		return err
+	case err != nil:
+		return usage(err)
+	case o.export != "":
+		return exporters()[o.export](a.stdout, h)
 	}
-	s := r.Safety
+	return a.rawAnswer(name, measure.Bare(h, o.model), o)
+}
+
+func exporters() map[string]func(io.Writer, *history.History) error {
+	return map[string]func(io.Writer, *history.History) error{"jsonl": history.WriteJSONL, "edn": history.WriteEDN}
+}
+
+// stdinPath stands for standard input.
+const stdinPath = "-"
+
+// checkStdin judges what comes from standard input. It is read to its end
+// first: the formats tell at their ends whether they are whole.
+func (a *app) checkStdin(o checking) (err error) {
+	f, err := os.CreateTemp("", "lockbench-stdin-")
+	if err != nil {
+		return fmt.Errorf("keep standard input: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = io.Copy(f, a.stdin)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("keep standard input: %w", err)
+	}
+	return a.checkHistory(f.Name(), "standard input", o)
+}
+
+// rawAnswer prints what a single history showed.
+func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
+	a.code = rawVerdict(s)
+	if o.explain > 0 {
+		return a.explainOne([]scenario.Result{{Name: name, Safety: s}}, o.explain)
+	}
+	if o.format == "json" {
+		return a.printJSON(s)
+	}
 	fmt.Fprintf(a.stdout, "verdict %s: %s\npromise %s: %s\nliveness %s: %s\n", s.Verdict, s.Why["verdict"], s.Promise, s.Why["promise"], s.Liveness, s.Why["liveness"])
 	for _, d := range s.Damage {
 		fmt.Fprintf(a.stdout, "damage: %s\n", d)
 	}
-	for _, w := range s.Witnesses {
-		fmt.Fprintf(a.stdout, "%s: %s\n", w.Class, w.Sentence)
+	for i, w := range s.Witnesses {
+		fmt.Fprintf(a.stdout, "[%d] %s: %s\n", i+1, w.Class, w.Sentence)
 	}
 	return nil
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// explainWidth is what a line of an explanation may fill.
+const explainWidth = 100
+
+// moment is one line of an explanation: what one client did.
+type moment struct {
+	at     int64
+	client uint32
+	text   string
+	held   int // 1: a hold begins; -1: one ends
+}
+
+// explain draws a witness as a table: time goes down, each client has a
+// column, and a bar in it stands for a hold as its client saw it.
+func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
+	fmt.Fprintf(w, "%s: violation %d of %d: %s on key %d\n\n", name, n, total, x.Class, x.Key)
+	for _, line := range wrap(x.Sentence, explainWidth) {
+		fmt.Fprintln(w, line)
+	}
+	if x.Cause != "" {
+		fmt.Fprintln(w, "cause:", x.Cause)
+	}
+	moments := momentsOf(x.Calls)
+	if len(moments) == 0 {
+		return
+	}
+	var clients []uint32
+	for _, c := range x.Calls {
+		if !slices.Contains(clients, c.Client) {
+			clients = append(clients, c.Client)
+		}
+	}
+	slices.Sort(clients)
+	const timeWidth = 16
+	column := min(40, (explainWidth-timeWidth)/len(clients))
+	row := func(at string, cells []string) {
+		line := fmt.Sprintf("%*s  ", timeWidth-2, at)
+		for _, cell := range cells {
+			line += fmt.Sprintf("%-*s", column, cell)
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+	fmt.Fprintln(w)
+	head := make([]string, len(clients))
+	for i, c := range clients {
+		head[i] = clientName(c)
+	}
+	row("s", head)
+	holds := make([]int, len(clients))
+	for i, m := range moments {
+		k := slices.Index(clients, m.client)
+		holds[k] += m.held
+		cells, both := make([]string, len(clients)), 0
+		for j, h := range holds {
+			if h > 0 {
+				cells[j] = "|"
+				both++
+			}
+		}
+		cells[k] = m.text
+		if both > 1 && m.held > 0 {
+			cells[k] += " <- " + counted(both) + " hold it"
+		}
+		row(fmt.Sprintf("%.6f", time.Duration(m.at).Seconds()), cells)
+		if i+1 < len(moments) && moments[i+1].at-m.at > int64(time.Millisecond) {
+			gap := make([]string, len(clients))
+			for j, h := range holds {
+				if h > 0 {
+					gap[j] = "|"
+				}
+			}
+			row("+ "+(time.Duration(moments[i+1].at-m.at)).Round(time.Microsecond).String(), gap)
+		}
+	}
+}
+
+func counted(n int) string {
+	if n == 2 {
+		return "both"
+	}
+	return fmt.Sprintf("all %d", n)
+}
+
+func clientName(c uint32) string {
+	if c == ^uint32(0) {
+		return "the register"
+	}
+	return fmt.Sprintf("client %d", c)
+}
+
+// momentsOf are the beginnings and ends of calls, by time.
+func momentsOf(calls []scenario.WitnessCall) []moment {
+	var list []moment
+	for _, c := range calls {
+		token := ""
+		if c.Fence != 0 {
+			token = fmt.Sprintf(", token %d", c.Fence)
+		}
+		asks := c.Kind == "acquire" || c.Kind == "try"
+		ends := c.Kind == "release" || c.Kind == "cleanup" || c.Kind == "lost"
+		begin := moment{at: c.InvokeNS, client: c.Client, text: c.Kind + " ..."}
+		if c.Kind == "lost" || c.Kind == "final" {
+			begin.text = c.Kind + token
+		}
+		if ends && holdsBefore(calls, c) {
+			begin.held = -1
+		}
+		list = append(list, begin)
+		if c.Kind == "lost" || c.Kind == "final" {
+			continue
+		}
+		end := moment{at: c.ReturnNS, client: c.Client, text: "... " + c.Outcome + token}
+		if asks && c.Outcome == "held" {
+			end.held = 1
+		}
+		if c.ReturnNS != 0 {
+			list = append(list, end)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
+// holdsBefore reports whether c is the first of the calls that ends the hold of
+// its attempt.
+func holdsBefore(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
+	granted, first := false, true
+	for _, o := range calls {
+		if o.Client != c.Client || o.Attempt != c.Attempt {
+			continue
+		}
+		switch o.Kind {
+		case "acquire", "try":
+			granted = granted || o.Outcome == "held" && o.ReturnNS <= c.InvokeNS
+		case "release", "cleanup", "lost":
+			first = first && (o.InvokeNS > c.InvokeNS || o.InvokeNS == c.InvokeNS && o.Seq >= c.Seq)
+		}
+	}
+	return granted && first
+}
+
+// wrap breaks a sentence into lines of at most width bytes, between words.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
