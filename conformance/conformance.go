@@ -24,6 +24,13 @@ type Subject struct {
 	// Patience is how long the suite waits for what must happen, before it
 	// gives up and fails. 0 means four TTLs and a minute.
 	Patience time.Duration
+	// Grace is how long beyond a bound Measure waits for what must happen,
+	// before it answers that it does not. 0 means 10 s, which leaves a busy
+	// machine its time.
+	Grace time.Duration
+	// Servers takes servers away, for Available. Nil leaves that unknown
+	// where there are several.
+	Servers Servers
 }
 
 // T is what a check needs of *testing.T.
@@ -113,6 +120,9 @@ func (s Subject) withDefaults() Subject {
 	}
 	if s.Patience == 0 {
 		s.Patience = 4*s.Config.TTL + time.Minute
+	}
+	if s.Grace == 0 {
+		s.Grace = 10 * time.Second
 	}
 	return s
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/supervise"
@@ -29,6 +30,7 @@ type holder struct {
 const holderEnv = "LOCKBENCH_TEST_HOLDER"
 
 func TestMain(m *testing.M) {
+	conformance.MainIfClient(all.Find)
 	if work := os.Getenv(holderEnv); work != "" {
 		var h holder
 		err := json.Unmarshal([]byte(work), &h)

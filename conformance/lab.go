@@ -1,0 +1,426 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/supervise"
+)
+
+const (
+	// atOnce is how many trials of one lock run side by side: most of them
+	// wait for a lease's end.
+	atOnce = 8
+	// tries is how often a trial is made that came to nothing, because the
+	// machine was too slow to see something within a lease.
+	tries = 3
+	// settleFor is how long a call that is to be refused is waited for before
+	// it counts as waiting; a client that came to StepWaiting is granted
+	// settleGrace more, for one that waits inside the server says so before.
+	settleFor   = 500 * time.Millisecond
+	settleGrace = 50 * time.Millisecond
+	// giveUpAfter is the limit of waiters that are to give up.
+	giveUpAfter = 80 * time.Millisecond
+	// commons is the number of processes that trials share.
+	commons = 3
+)
+
+// lab is where one lock is measured.
+type lab struct {
+	Subject
+	info  impls.Info
+	run   *supervise.Run
+	clock history.Clock
+	slots chan struct{} // one per trial that may run
+
+	mu     sync.Mutex
+	common [commons]*process
+}
+
+func newLab(ctx context.Context, s Subject) (*lab, error) {
+	l := &lab{Subject: s.withDefaults(), info: s.Recipe.Info(), clock: history.NewClock()}
+	run, err := supervise.Begin("")
+	if err != nil {
+		return nil, err
+	}
+	l.run = run
+	// The first one tells whether processes can be had at all.
+	if _, err := l.shared(ctx, 0); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	collide, err := l.collide(ctx)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.slots = make(chan struct{}, atOnce)
+	if collide {
+		l.slots = make(chan struct{}, 1)
+	}
+	return l, nil
+}
+
+// close ends the client processes.
+func (l *lab) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.common {
+		if p != nil {
+			_ = p.kill() // it leaves nothing that a polite end would not
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return l.run.End(ctx)
+}
+
+func (l *lab) start(ctx context.Context) (*process, error) {
+	return startProcess(ctx, l.run, settings{Recipe: l.info.ID, Addresses: l.Config.Addresses, Account: l.Config.Account,
+		TTL: l.Config.TTL, Timeout: l.Config.Timeout})
+}
+
+// shared returns one of the processes that no trial stops or kills.
+func (l *lab) shared(ctx context.Context, i int) (*process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.common[i] == nil {
+		p, err := l.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.common[i] = p
+	}
+	return l.common[i], nil
+}
+
+// bound is the declared time from a holder's death to the next grant, 0 if
+// there is none.
+func (l *lab) bound() time.Duration {
+	if l.info.Takeover == nil {
+		return 0
+	}
+	return l.info.Takeover(l.Config.TTL)
+}
+
+// boundWords names the bound in evidence.
+func (l *lab) boundWords() string {
+	if l.info.Takeover == nil {
+		return "no bound is declared"
+	}
+	return fmt.Sprintf("the bound is %v", l.bound())
+}
+
+// long is how long the suite waits for a grant that ought to come, before it
+// answers that it does not: the bound, and a grace for a busy machine.
+func (l *lab) long() time.Duration { return l.bound() + l.Grace }
+
+// since is the time from a stamp to another, or 0 if they are the other way
+// around, for evidence.
+func since(from, to int64) time.Duration {
+	return time.Duration(max(0, to-from)).Round(time.Millisecond)
+}
+
+// trial is one thing that is done to a lock. Its methods end it by the
+// goroutine's end when something was not to be had; then nothing is known.
+type trial struct {
+	*lab
+	ctx     context.Context
+	saw     []seen
+	why     error // it came to nothing
+	own     []*process
+	clients []*remote
+}
+
+// try makes a trial, more than once if it comes to nothing, and returns what
+// it saw; the error tells why it came to nothing.
+func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-l.slots }()
+	var t *trial
+	for range tries {
+		t = &trial{lab: l, ctx: ctx}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer t.end()
+			f(t)
+		}()
+		<-done
+		if t.why == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return t.saw, t.why
+}
+
+// end closes the trial's clients, so that what hangs on their connections is
+// freed, and ends its processes.
+func (t *trial) end() {
+	var group sync.WaitGroup
+	for _, c := range t.clients {
+		group.Go(func() {
+			c.goOn()
+			c.order(order{Do: doCancel})
+			t.within(time.Second, c.begin(doClose, time.Second))
+		})
+	}
+	group.Wait()
+	for _, p := range t.own {
+		_ = p.kill()
+	}
+}
+
+// nothing ends a trial that came to nothing.
+func (t *trial) nothing(format string, args ...any) {
+	t.why = fmt.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// see notes what speaks for or against a property.
+func (t *trial) see(p impls.Property, a Answer, format string, args ...any) {
+	t.saw = append(t.saw, seen{p, a, fmt.Sprintf(format, args...)})
+}
+
+// key prepares a key that nobody used before.
+func (t *trial) key() string {
+	key := "conformance." + attempt().String()
+	cfg := t.Config
+	cfg.Wait = shortWaits()
+	if err := t.Recipe.Prepare(t.ctx, cfg, []string{key}); err != nil {
+		t.nothing("prepare a key: %w", err)
+	}
+	return key
+}
+
+// process starts a process of the trial's own.
+func (t *trial) process() *process {
+	p, err := t.start(t.ctx)
+	if err != nil {
+		t.nothing("%w", err)
+	}
+	t.own = append(t.own, p)
+	return p
+}
+
+// client opens a client in one of the shared processes.
+func (t *trial) client(i int) *remote {
+	p, err := t.shared(t.ctx, i%commons)
+	if err != nil {
+		t.nothing("%w", err)
+	}
+	c := t.open(p)
+	t.clients = append(t.clients, c)
+	return c
+}
+
+// alone opens a client in a process of its own.
+func (t *trial) alone() *remote { return t.open(t.process()) }
+
+func (t *trial) open(p *process) *remote {
+	c := &remote{p, attempt().String()}
+	t.must("open a client", c.begin(doOpen, t.Patience))
+	return c
+}
+
+// within waits for calls, and tells whether all were answered in time.
+func (t *trial) within(limit time.Duration, calls ...*call) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, c := range calls {
+		select {
+		case <-c.done:
+		case <-timer.C:
+			return false
+		case <-t.ctx.Done():
+			t.why = t.ctx.Err()
+			return false
+		}
+	}
+	return true
+}
+
+// first waits until one of the calls was answered.
+func (t *trial) first(limit time.Duration, a, b *call) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-a.done:
+	case <-b.done:
+	case <-timer.C:
+	case <-t.ctx.Done():
+	}
+}
+
+// must waits for a call that has to work.
+func (t *trial) must(doing string, c *call) answer {
+	a := t.answered(doing, c)
+	if !a.ok() {
+		t.nothing("%s: %s", doing, a.Error)
+	}
+	return a
+}
+
+// answered waits for an answer, whatever it is.
+func (t *trial) answered(doing string, c *call) answer {
+	switch {
+	case !t.within(t.long()+t.Config.Timeout, c):
+		t.nothing("%s: no answer within %v", doing, t.long()+t.Config.Timeout)
+	case c.err != nil:
+		t.nothing("%s: %w", doing, c.err)
+	}
+	return c.got
+}
+
+// acquire acquires a key, which has to work.
+func (t *trial) acquire(c *remote, keys ...string) *call {
+	got := c.begin(doAcquire, t.long(), keys...)
+	t.must("acquire", got)
+	return got
+}
+
+// free releases what a call was granted.
+func (t *trial) free(c *call) answer {
+	return t.answered("release", c.hold(doRelease, t.long()))
+}
+
+// look tells the state of a hold.
+func (t *trial) look(c *call) answer { return t.must("look at a hold", c.hold(doLook, 0)) }
+
+// clean repeats the clean-up that a call owes, if it does, until its answer is
+// definite, and returns that; ok is false if it never is.
+func (t *trial) clean(c *call) (a answer, ok bool) {
+	if c.got.Outcome != history.Unknown {
+		return answer{Outcome: history.Lost}, true
+	}
+	do := doCleanup
+	if len(c.order.Keys) > 1 {
+		do = doCleanupAll
+	}
+	deadline := time.Now().Add(t.long())
+	for {
+		a := t.answered("clean up", c.client.order(order{Do: do, Keys: c.order.Keys, Attempt: c.order.Attempt, Limit: t.Config.Timeout}))
+		if a.Outcome == history.Released || a.Outcome == history.Lost {
+			return a, true
+		}
+		if time.Now().After(deadline) {
+			return a, false
+		}
+		t.pause(5 * time.Millisecond)
+	}
+}
+
+// pause waits.
+func (t *trial) pause(d time.Duration) {
+	if t.Config.Clock.Sleep(t.ctx, d) != nil {
+		t.nothing("%w", t.ctx.Err())
+	}
+}
+
+// until waits for the moment of a stamp.
+func (t *trial) until(stamp int64) { t.pause(time.Duration(stamp - t.clock.Now())) }
+
+// waits is how often a client has begun to wait.
+func (t *trial) waits(c *remote) int {
+	return t.must("count steps", c.order(order{Do: doSteps})).Steps[impls.StepWaiting]
+}
+
+// settle returns when the call was answered, or its client waits, as far as
+// can be seen: it has come to StepWaiting more often than before.
+func (t *trial) settle(c *call, before int) {
+	waiting := c.client.order(order{Do: doReach, Step: impls.StepWaiting, Count: before + 1})
+	t.first(settleFor, c, waiting)
+	if waiting.ended() {
+		t.first(settleGrace, c, c)
+	}
+}
+
+// queue begins an acquire and lets it settle.
+func (t *trial) queue(c *remote, keys ...string) *call {
+	before := t.waits(c)
+	got := c.begin(doAcquire, t.forever(), keys...)
+	t.settle(got, before)
+	return got
+}
+
+// forever limits calls that the trial waits for otherwise.
+func (t *trial) forever() time.Duration { return 5*t.long() + t.Patience }
+
+// probe asks whether a key is free, by a try, or by a short wait where the
+// recipe cannot try. What it is granted it releases again.
+func (t *trial) probe(c *remote, key string) *call {
+	got := c.begin(doTry, t.Config.Timeout, key)
+	if a := t.answered("try", got); a.Unsupported {
+		got = c.begin(doAcquire, settleFor, key)
+		t.answered("acquire", got)
+	}
+	if got.granted() {
+		t.free(got)
+	} else if _, ok := t.clean(got); !ok {
+		t.nothing("the clean-up of a try has no definite answer")
+	}
+	return got
+}
+
+// inLease reports whether a hold, looked at now, was one at a stamp no later.
+func inLease(h answer, stamp int64) bool {
+	return (h.LeaseEnd == 0 || h.LeaseEnd > stamp) && (h.Lost == 0 || h.Lost > stamp)
+}
+
+// guarded probes the key while it is to be held, and tells whether it was
+// refused. If the holder's lease was over by then, the machine was too slow
+// and the trial comes to nothing.
+func (t *trial) guarded(c *remote, key string, holder *call) bool {
+	got := t.probe(c, key)
+	if !got.granted() {
+		return true
+	}
+	if !inLease(t.look(holder), got.got.Returned) {
+		t.nothing("the lease of %v was over before it could be probed", t.Config.TTL)
+	}
+	return false
+}
+
+// collide tells whether locks of different keys exclude one another, so that
+// only one trial can be made at a time.
+func (s Subject) collide(ctx context.Context) (bool, error) {
+	open := func() (impls.Client, error) {
+		cfg := s.Config
+		cfg.Wait = shortWaits()
+		return s.Recipe.Open(ctx, cfg)
+	}
+	keys := []string{"conformance." + attempt().String(), "conformance." + attempt().String()}
+	cfg := s.Config
+	cfg.Wait = shortWaits()
+	if err := s.Recipe.Prepare(ctx, cfg, keys); err != nil {
+		return false, fmt.Errorf("prepare keys: %w", err)
+	}
+	a, err := open()
+	if err != nil {
+		return false, fmt.Errorf("open a client: %w", err)
+	}
+	defer a.Close()
+	b, err := open()
+	if err != nil {
+		return false, fmt.Errorf("open a client: %w", err)
+	}
+	defer b.Close()
+	h, err := a.Acquire(ctx, keys[0], attempt())
+	if err != nil {
+		return false, fmt.Errorf("acquire a free key: %w", err)
+	}
+	defer h.Release(ctx)
+	other, err := b.TryAcquire(ctx, keys[1], attempt())
+	if err == nil {
+		return false, other.Release(ctx)
+	}
+	return errors.Is(err, impls.ErrBusy), nil
+}

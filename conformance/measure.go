@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// Servers lets the suite take servers away, to measure whether the lock is
+// available without one of them. They are numbered as Config.Addresses is.
+type Servers interface {
+	// Kill ends a server at once, as a crash would.
+	Kill(ctx context.Context, node int) error
+	// Restart starts it again with its data, and returns when it serves.
+	Restart(ctx context.Context, node int) error
+}
+
+// Option chooses what Measure measures.
+type Option func(impls.Property) bool
+
+// Only has nothing but these properties measured.
+func Only(ps ...impls.Property) Option {
+	return func(p impls.Property) bool { return slices.Contains(ps, p) }
+}
+
+// Except has these properties left out.
+func Except(ps ...impls.Property) Option {
+	return func(p impls.Property) bool { return !slices.Contains(ps, p) }
+}
+
+// procedure is a trial and the properties that it may speak of.
+type procedure struct {
+	about []impls.Property
+	run   func(*trial)
+}
+
+func about(ps ...impls.Property) []impls.Property { return ps }
+
+// Measure measures which properties a lock has, with client processes of its
+// own, and compares them with what its recipe promises: a finding for each of
+// impls.Properties that the options leave, in that order. The error tells that
+// nothing could be measured at all: no client process, no server.
+//
+// The client processes are the running executable, started again, which
+// becomes one by MainIfClient. They dial and read the clock by themselves, and
+// wait 1 to 3 ms between polls: of Config only the addresses, the account, the
+// TTL and the timeout are used for them.
+//
+// It takes a few TTLs, and Subject.Grace more if the lock lacks something that
+// shows by waiting. Available is measured last, since it takes servers away:
+// nobody else may use them then. Measure may be called for several locks at
+// once.
+func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) {
+	l, err := newLab(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("measure %s: %w", s.Recipe.Info().ID, err)
+	}
+	chosen := func(p impls.Property) bool {
+		return !slices.ContainsFunc(opts, func(o Option) bool { return !o(p) })
+	}
+	all := l.sideBySide(ctx, procedures(), chosen)
+	if slices.ContainsFunc(placeProperties(), chosen) {
+		places, saw := l.explore(ctx)
+		all = append(all, saw...)
+		all = append(all, l.sideBySide(ctx, atPlaces(l.info, places), chosen)...)
+	}
+	if chosen(impls.Available) {
+		all = append(all, l.sideBySide(ctx, []procedure{{about(impls.Available), available}}, chosen)...)
+	}
+	var list []Finding
+	for _, p := range impls.Properties() {
+		if chosen(p.Property) {
+			list = append(list, judge(p.Property, l.info.Promises(p.Property), all))
+		}
+	}
+	if err := l.close(); err != nil {
+		return list, fmt.Errorf("measure %s: end the client processes: %w", l.info.ID, err)
+	}
+	return list, ctx.Err()
+}
+
+// procedures lists what is done to every lock.
+func procedures() []procedure {
+	return []procedure{
+		{about(impls.Exclusive), contention},
+		{about(impls.DeadlockFree), diesHolding},
+		{about(impls.DeadlockFree), diesWaiting},
+		{about(impls.Expiry, impls.TellsLoss, impls.SaysLost), silentHolder},
+		{about(impls.TellsLoss, impls.SaysLost, impls.Symmetric), cutOff},
+		{about(impls.Symmetric, impls.Exclusive), lateRelease},
+		{about(impls.Symmetric), foreignCleanup},
+		{about(impls.Symmetric), unheardRefusal},
+		{about(impls.Blocking, impls.Exclusive), waiter},
+		{about(impls.Blocking), givesUp},
+		{about(impls.LeavesClean), leavesByDeadline},
+		{about(impls.LeavesClean), leavesByCancel},
+		{about(impls.NonBlocking), refusal},
+		{about(impls.Once), releasedTwice},
+		{about(impls.Extends), extended},
+		{about(impls.Extends), notRevived},
+		{about(impls.Ordered), inOrder},
+		{about(impls.Reenterable), reentry},
+		{about(impls.ReadWrite), readersAndWriters},
+		{about(impls.Batch), batches},
+	}
+}
+
+// sideBySide makes the trials that speak of a chosen property.
+func (l *lab) sideBySide(ctx context.Context, list []procedure, chosen func(impls.Property) bool) []seen {
+	var mu sync.Mutex
+	var all []seen
+	var group sync.WaitGroup
+	for _, p := range list {
+		if !slices.ContainsFunc(p.about, chosen) {
+			continue
+		}
+		group.Go(func() {
+			saw, err := l.try(ctx, p.run)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, saw...)
+			for _, property := range p.about {
+				if err != nil {
+					all = append(all, seen{property, Unknown, fmt.Sprintf("could not be measured: %v", err)})
+				}
+			}
+		})
+	}
+	group.Wait()
+	return all
+}

@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+)
+
+// diesHolding kills the process of a holder while another waits.
+func diesHolding(t *trial) {
+	a, b, key := t.alone(), t.client(0), t.key()
+	t.acquire(a, key)
+	waiting := t.queue(b, key)
+	t.succession(a, waiting, "while it held the lock")
+}
+
+// diesWaiting kills the process of a waiter, and then the holder releases.
+func diesWaiting(t *trial) {
+	h, a, b, key := t.client(0), t.alone(), t.client(1), t.key()
+	held := t.acquire(h, key)
+	t.queue(a, key)
+	if err := a.kill(); err != nil {
+		t.nothing("kill a waiter: %w", err)
+	}
+	died := t.clock.Now()
+	t.free(held)
+	t.granted(b.begin(doAcquire, t.forever(), key), died, "while it waited for the lock")
+}
+
+// succession kills the process of client a, and sees whether the acquire that
+// is under way, of another, is granted.
+func (t *trial) succession(a *remote, next *call, where string) {
+	if err := a.kill(); err != nil {
+		t.nothing("kill a client: %w", err)
+	}
+	t.granted(next, t.clock.Now(), where)
+}
+
+// granted tells whether somebody is granted the lock after a death.
+func (t *trial) granted(next *call, died int64, where string) {
+	switch {
+	case !t.within(t.long(), next):
+		t.see(impls.DeadlockFree, No, "a client was killed %s, and nobody was granted it in the %v after; %s", where, since(died, t.clock.Now()), t.boundWords())
+	case next.err != nil:
+		t.nothing("acquire after a death: %w", next.err)
+	case !next.got.ok():
+		t.nothing("acquire after a death: %s", next.got.Error)
+	default:
+		t.see(impls.DeadlockFree, Yes, "a client was killed %s, and another was granted it %v later; %s", where, since(died, next.got.Returned), t.boundWords())
+		t.free(next)
+	}
+}
+
+// silentHolder stops the process of a holder until another was granted the
+// lock, and lets it go on.
+func silentHolder(t *trial) {
+	a, b, key := t.alone(), t.client(0), t.key()
+	held := t.acquire(a, key)
+	next := t.queue(b, key)
+	if next.ended() {
+		t.nothing("the waiter ended before the holder was stopped")
+	}
+	lease := t.look(held)
+	if err := a.stop(t.ctx); err != nil {
+		t.nothing("stop the holder: %w", err)
+	}
+	stopped := t.clock.Now()
+	lost := held.hold(doLost, 0)
+	if !t.within(t.long(), next) {
+		t.see(impls.Expiry, No, "the holder's process was stopped, and nobody was granted the lock in the %v after; %s", since(stopped, t.clock.Now()), t.boundWords())
+		return
+	}
+	if !next.granted() {
+		t.nothing("the waiter was not granted the lock: %s", next.got.Error)
+	}
+	t.see(impls.Expiry, Yes, "the holder's process was stopped, and another was granted the lock %v later; %s", since(stopped, next.got.Returned), t.boundWords())
+	if lease.LeaseEnd > next.got.Returned {
+		t.see(impls.Exclusive, No, "a silent holder's lock passed to another %v before the end of its lease", since(next.got.Returned, lease.LeaseEnd))
+	}
+	if err := a.resume(); err != nil {
+		t.nothing("let the holder go on: %w", err)
+	}
+	t.told(held, lost, "its process went on")
+	t.saysLost(held, next)
+}
+
+// told sees whether the lock tells a holder of its loss by itself.
+func (t *trial) told(held, lost *call, after string) {
+	from := t.clock.Now()
+	switch {
+	case !held.got.Tells:
+		t.see(impls.TellsLoss, No, "the holder's lock passed to another, and its hold has no channel that could tell")
+	case !t.within(t.Config.TTL+t.Grace, lost):
+		t.see(impls.TellsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not told", since(from, t.clock.Now()), after)
+	case lost.err != nil:
+		t.nothing("listen to a loss: %w", lost.err)
+	default:
+		t.see(impls.TellsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.got.Returned), after)
+	}
+}
+
+// saysLost releases a lock that has passed to another.
+func (t *trial) saysLost(held, next *call) {
+	ans := t.free(held)
+	for deadline := time.Now().Add(t.Grace); ans.Outcome == history.Unknown && time.Now().Before(deadline); {
+		t.pause(5 * time.Millisecond)
+		ans = t.free(held)
+	}
+	switch ans.Outcome {
+	case history.Lost:
+		t.see(impls.SaysLost, Yes, "the release of a lock that had passed to another said that it was lost")
+	case history.Released:
+		t.see(impls.SaysLost, No, "the release of a lock that had passed to another %v before answered as if it had freed it", since(next.got.Returned, ans.Returned))
+	default:
+		t.see(impls.SaysLost, No, "the release of a lock that had passed to another does not say so: %s", ans.Error)
+	}
+}
+
+// cutOff ends the connections of a holder whose lock no lease ends.
+func cutOff(t *trial) {
+	if t.info.Bound.Leased() {
+		return
+	}
+	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
+	held := t.acquire(a, key)
+	next := t.queue(b, key)
+	if next.ended() {
+		t.nothing("the waiter ended before the holder was cut off")
+	}
+	lost := held.hold(doLost, 0)
+	a.order(order{Do: doNetwork, Network: unplugged})
+	if !t.within(t.long(), next) {
+		for _, p := range about(impls.TellsLoss, impls.SaysLost) {
+			t.see(p, NotApplicable, "the lock cannot be lost: the holder's connections were cut for %v, and nobody was granted it", t.long())
+		}
+		return
+	}
+	if !next.granted() {
+		t.nothing("the waiter was not granted the lock: %s", next.got.Error)
+	}
+	t.told(held, lost, "its connections were cut")
+	a.order(order{Do: doNetwork, Network: alive})
+	t.saysLost(held, next)
+	if !t.guarded(c, key, next) {
+		t.see(impls.Symmetric, No, "a holder whose connections had been cut released, and freed its successor's lock")
+		return
+	}
+	t.see(impls.Symmetric, Yes, "a holder whose connections had been cut released, and its successor kept the lock")
+	t.free(next)
+}
+
+// lateRelease stops the process of a holder and has it release as the first
+// thing when it goes on, its lock having passed to another.
+func lateRelease(t *trial) {
+	if !t.info.Bound.Leased() {
+		return
+	}
+	a, b, c, key := t.alone(), t.client(0), t.client(1), t.key()
+	held := t.acquire(a, key)
+	if err := a.stop(t.ctx); err != nil {
+		t.nothing("stop the holder: %w", err)
+	}
+	t.late(a, b, c, key, held, held.hold(doRelease, t.forever()), "its release was sent")
+}
+
+// late has client b acquire the lock of client a, whose process is stopped,
+// lets a go on, which frees something, and sees whether that was b's lock.
+func (t *trial) late(a, b, c *remote, key string, held, release *call, where string) {
+	next := b.begin(doAcquire, t.forever(), key)
+	if !t.within(t.long(), next) || !next.granted() {
+		return // nobody succeeds a silent holder: it can free no successor's lock
+	}
+	a.goOn()
+	if err := a.resume(); err != nil {
+		t.nothing("let the holder go on: %w", err)
+	}
+	ans := t.answered("a late release", release)
+	if !t.guarded(c, key, next) {
+		t.see(impls.Symmetric, No, "a holder was stopped before %s, until another was granted the lock; it went on, and a third was granted the lock that its successor held (the release answered %s)", where, ans.Outcome)
+		return
+	}
+	t.see(impls.Symmetric, Yes, "a holder was stopped before %s, until another was granted the lock; it went on, and its successor kept the lock", where)
+	t.free(next)
+}
