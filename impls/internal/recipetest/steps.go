@@ -1,0 +1,159 @@
+package recipetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// Gate is the Steps of one client under test: it counts the steps, and holds
+// the client at those that are shut, as if its process were stopped there. It
+// is safe for concurrent use.
+type Gate struct {
+	mu      sync.Mutex
+	reached map[impls.Step]int
+	last    impls.Step
+	shut    map[impls.Step]chan struct{}
+	changed chan struct{} // closed, and made anew, at every step
+}
+
+// NewGate is a gate that is open everywhere.
+func NewGate() *Gate {
+	return &Gate{reached: map[impls.Step]int{}, shut: map[impls.Step]chan struct{}{}, changed: make(chan struct{})}
+}
+
+// Reach counts a step, and holds the client there while it is shut, whatever
+// becomes of ctx.
+func (g *Gate) Reach(_ context.Context, s impls.Step) {
+	g.mu.Lock()
+	g.reached[s]++
+	g.last = s
+	close(g.changed)
+	g.changed = make(chan struct{})
+	shut := g.shut[s]
+	g.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+}
+
+// Shut holds the client when it comes to s from now on, until open is called,
+// once or more.
+func (g *Gate) Shut(s impls.Step) (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shut := make(chan struct{})
+	g.shut[s] = shut
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.shut[s] == shut { // and not shut anew meanwhile
+			delete(g.shut, s)
+		}
+		close(shut)
+	})
+}
+
+// Count is how often s was reached.
+func (g *Gate) Count(s impls.Step) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reached[s]
+}
+
+// Await returns when s was reached n times.
+func (g *Gate) Await(t testing.TB, s impls.Step, n int) {
+	t.Helper()
+	g.await(t, fmt.Sprintf("step %q for the %d. time", s, n), func() bool { return g.reached[s] >= n })
+}
+
+// AwaitLast returns when the newest step is s.
+func (g *Gate) AwaitLast(t testing.TB, s impls.Step) {
+	t.Helper()
+	g.await(t, fmt.Sprintf("step %q to be the newest", s), func() bool { return g.last == s })
+}
+
+func (g *Gate) await(t testing.TB, what string, there func() bool) {
+	t.Helper()
+	for {
+		g.mu.Lock()
+		ok, changed := there(), g.changed
+		g.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatalf("the test ended before the client came to %s", what)
+		}
+	}
+}
+
+// Waiters are clients of a recipe whose waiters the server wakes.
+type Waiters struct {
+	Open func(*testing.T, impls.Steps) impls.Client
+	N    int
+	// Herd: a release wakes all of them; otherwise it wakes the next.
+	Herd bool
+	// Ordered: they are served in the order in which they came.
+	Ordered bool
+}
+
+// Served: the holder and then every waiter releases, and each release wakes
+// just as many as it should.
+func (w Waiters) Served(t *testing.T, key string) {
+	t.Helper()
+	h, err := w.Open(t, nil).Acquire(t.Context(), key, NewAttempt())
+	WantOutcome(t, "acquire", err, nil)
+	type grant struct {
+		waiter int
+		hold   impls.Hold
+		err    error
+	}
+	granted := make(chan grant, w.N)
+	gates := make([]*Gate, w.N)
+	waiting := map[int]bool{}
+	for i := range gates {
+		gates[i], waiting[i] = NewGate(), true
+		c := w.Open(t, gates[i])
+		go func() {
+			h, err := c.Acquire(t.Context(), key, NewAttempt())
+			granted <- grant{i, h, err}
+		}()
+		gates[i].Await(t, impls.StepWaiting, 1)
+	}
+	want := 0
+	for i := range gates {
+		for left := range waiting {
+			gates[left].AwaitLast(t, impls.StepWaiting)
+		}
+		if want++; w.Herd {
+			want += len(waiting) - 1
+		}
+		WantOutcome(t, "release", h.Release(t.Context()), nil)
+		g := <-granted
+		WantOutcome(t, "a waiter's acquire", g.err, nil)
+		if w.Ordered && g.waiter != i {
+			t.Errorf("waiter %d was served as number %d", g.waiter, i)
+		}
+		delete(waiting, g.waiter)
+		h = g.hold
+		for left := range waiting {
+			if w.Herd { // by this release, and before the next
+				gates[left].Await(t, impls.StepWoken, i+1)
+			}
+		}
+	}
+	WantOutcome(t, "the last release", h.Release(t.Context()), nil)
+	woken := 0
+	for _, g := range gates {
+		woken += g.Count(impls.StepWoken)
+	}
+	if woken != want {
+		t.Errorf("%d releases woke %d waiters in all, want %d", w.N, woken, want)
+	}
+}
