@@ -18,8 +18,9 @@ import (
 )
 
 // dial makes a driver of its own for one client. It connects in the
-// background: the first request tells whether anybody is there.
-func dial(cfg impls.Config) (*clientv3.Client, error) {
+// background: the first request tells whether anybody is there. Options come
+// after our own.
+func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error) {
 	if len(cfg.Addresses) == 0 {
 		return nil, fmt.Errorf("open an etcd client: no addresses")
 	}
@@ -30,7 +31,7 @@ func dial(cfg impls.Config) (*clientv3.Client, error) {
 		// the first of which grpc does not take below 10 s.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: cfg.Timeout,
-		DialOptions: []grpc.DialOption{
+		DialOptions: append([]grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 				return cfg.Dial(ctx, "tcp", address)
 			}),
@@ -41,7 +42,7 @@ func dial(cfg impls.Config) (*clientv3.Client, error) {
 				MinConnectTimeout: cfg.Timeout,
 			}),
 			grpc.WithChainUnaryInterceptor(noteSent),
-		},
+		}, options...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open an etcd client on %s: %w", strings.Join(cfg.Addresses, ","), err)
@@ -56,11 +57,15 @@ func request(ctx context.Context, timeout time.Duration) (*requestContext, conte
 	return &requestContext{Context: ctx}, cancel
 }
 
-// requestContext carries, beside the context, what became of one request. It
-// is used by one request at a time.
+// requestContext carries, beside the context, what became of a request. It is
+// used by one request at a time.
 type requestContext struct {
 	context.Context
 	sent bool
+	// asking, if not nil, is called before a request is sent, and answered
+	// with the reply to it: on the goroutine that makes the request.
+	asking   func()
+	answered func(reply any)
 }
 
 type requestKey struct{}
@@ -80,10 +85,16 @@ func noteSent(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	if !ok {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
+	if r.asking != nil {
+		r.asking()
+	}
 	var p peer.Peer
 	err := invoke(ctx, method, req, reply, cc, append(opts, grpc.Peer(&p))...)
 	if err == nil || p.Addr != nil {
 		r.sent = true
+	}
+	if err == nil && r.answered != nil {
+		r.answered(reply)
 	}
 	return err
 }

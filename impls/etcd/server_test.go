@@ -14,20 +14,20 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-func open(t *testing.T, addresses ...string) *client {
+func config(addresses []string) impls.Config {
+	return recipetest.Config(addresses, impls.Account{}, 2*time.Second)
+}
+
+// openAs opens a client of a recipe that tells steps, if not nil, where it is.
+func openAs(t *testing.T, r impls.Recipe, addresses []string, steps impls.Steps) impls.Client {
 	t.Helper()
-	var d net.Dialer
-	c, err := mutex{}.Open(t.Context(), impls.Config{Addresses: addresses, Dial: d.DialContext, Clock: impls.SystemClock(),
-		TTL: 2 * time.Second, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c.(*client)
+	cfg := config(addresses)
+	cfg.Steps = steps
+	return recipetest.Open(t, r, cfg)
+}
+
+func open(t *testing.T, addresses ...string) *mutexClient {
+	return openAs(t, mutex{}, addresses, nil).(*mutexClient)
 }
 
 func TestOnServer(t *testing.T) {
@@ -40,6 +40,22 @@ func TestOnServer(t *testing.T) {
 		"gap in the queue":            gapInQueue,
 		"keys do not share a queue":   separateKeys,
 		"a dead server is no mystery": deadServer,
+		"a queue wakes one":           wakesOne(mutex{}),
+		"the library's queue too":     wakesOne(clientMutex{}),
+		"a herd wakes all":            wakesAll,
+		"release frees another's":     foreignRelease,
+		"clean-up does not":           cleanupByLease,
+		"late put is void":            lateSingle,
+		"freed before the watch":      freedBeforeWatch,
+		"waiter outlives its session": waiterOutlivesItsSession,
+		"one session holds twice":     sameSession,
+		"one session's tokens grow":   sameSessionTokens,
+		"lost, and released in peace": silentRelease,
+		"the library leaves a key":    leftBehind,
+		"a key may still come":        mayStillCome,
+		"the library gives up":        givesUp,
+		"the library's lost place":    lostWhileWaiting,
+		"the library's renewals":      ownClock,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +102,7 @@ func cleanupWithoutLease(t *testing.T, addresses []string) {
 
 func lostPlace(t *testing.T, addresses []string) {
 	queue(addresses).LostPlace(t, "place", func(waiter impls.Client, _ impls.Attempt) {
-		c := waiter.(*client)
+		c := waiter.(*mutexClient)
 		if _, err := c.api.Revoke(t.Context(), c.session.lease); err != nil {
 			t.Fatal(err)
 		}
@@ -100,6 +116,19 @@ func queue(addresses []string) recipetest.Queue {
 		Open:  func(t *testing.T) impls.Client { return open(t, addresses...) },
 		Await: func(t *testing.T, key string, n int) { awaitQueue(t, open(t, addresses...), key, int64(n)) },
 	}
+}
+
+func wakesOne(r impls.Recipe) func(*testing.T, []string) {
+	return func(t *testing.T, addresses []string) { served(r, addresses, false).Served(t, "queue") }
+}
+
+func wakesAll(t *testing.T, addresses []string) {
+	served(singleKey{}, addresses, true).Served(t, "herd")
+}
+
+func served(r impls.Recipe, addresses []string, herd bool) recipetest.Waiters {
+	return recipetest.Waiters{N: 5, Herd: herd, Ordered: !herd,
+		Open: func(t *testing.T, steps impls.Steps) impls.Client { return openAs(t, r, addresses, steps) }}
 }
 
 func newSession(t *testing.T, addresses []string) {
@@ -156,19 +185,20 @@ func deadServer(t *testing.T, addresses []string) {
 		_ = c.Close()
 		t.Fatal("opened a client on nobody")
 	}
-	api, err := dial(cfg)
+	base, err := connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer api.Close()
-	lone := &client{cfg: cfg, api: api, session: c.session}
+	defer base.Close()
+	base.session = c.session
+	lone := &mutexClient{client: base}
 	if _, err := lone.Acquire(t.Context(), "k", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || errors.Is(err, impls.ErrUnknown) {
 		t.Errorf("acquire from nobody: %v, want no effect", err)
 	}
 }
 
 // awaitQueue waits until n keys stand in the queue.
-func awaitQueue(t *testing.T, c *client, key string, n int64) {
+func awaitQueue(t *testing.T, c *mutexClient, key string, n int64) {
 	t.Helper()
 	for {
 		resp, err := c.api.Get(t.Context(), prefix(key), clientv3.WithPrefix(), clientv3.WithCountOnly())

@@ -23,8 +23,9 @@ type session struct {
 	ttl   time.Duration
 
 	// alive ends when the server said that the lease is gone, or when end
-	// passed and no renewal had been confirmed. In the second case the server
-	// may still hold the lease, for a moment.
+	// passed and no renewal had been confirmed (or when the client library gave
+	// it up, which then renews it). In the second case the server may still
+	// hold the lease, for a moment.
 	alive context.Context
 	lose  context.CancelFunc
 
