@@ -218,12 +218,14 @@ type script struct {
 	acquire func(ctx context.Context, n int) (impls.Hold, error) // of the n-th call, from 0
 	cleanup func(n int) error
 	opened  func() error
+	has     []impls.Property
+	cfg     impls.Config // that it was opened with
 
 	acquires, cleanups, closes int
 	second                     chan struct{} // closed by the second acquire, if not nil
 }
 
-func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script"} }
+func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script", Has: s.has} }
 func (s *script) CheckTTL(time.Duration, impls.Limits) error            { return nil }
 func (s *script) Prepare(context.Context, impls.Config, []string) error { return nil }
 func (s *script) Open(_ context.Context, c impls.Config) (impls.Client, error) {
@@ -232,6 +234,7 @@ func (s *script) Open(_ context.Context, c impls.Config) (impls.Client, error) {
 			return nil, err
 		}
 	}
+	s.cfg = c
 	return s, nil
 }
 
@@ -262,7 +265,12 @@ func (s *script) Cleanup(context.Context, string, impls.Attempt) error {
 	return s.cleanup(n)
 }
 
-func (s *script) Close() error { s.closes++; return nil }
+func (s *script) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closes++
+	return nil
+}
 
 // fakeHold is a hold whose fate a test decides.
 type fakeHold struct {
@@ -297,8 +305,14 @@ func (h *fakeHold) Release(context.Context) error {
 // with the worker's load.
 func (b *bench) within(t *testing.T, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
 	t.Helper()
+	return b.withinAs(t, r, r, window, during)
+}
+
+// withinAs is within for a recipe that does more than its script.
+func (b *bench) withinAs(t *testing.T, recipe impls.Recipe, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
+	t.Helper()
 	r.second = make(chan struct{})
-	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(r)))
+	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(recipe)))
 	length := window
 	if length == 0 {
 		length = time.Hour

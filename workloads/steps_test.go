@@ -1,0 +1,163 @@
+package workloads
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+func TestGateCatchesOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "board")
+	b := must[*Board](t)(CreateBoard(path, 8))
+	defer b.Close()
+	other := must[*Board](t)(OpenBoard(path))
+	defer other.Close()
+	for round := range 50 {
+		b.Arm(3)
+		var wg sync.WaitGroup
+		var passed atomic.Int64
+		for c := range uint32(8) {
+			wg.Go(func() {
+				other.head.gate.come(c, 2) // nobody is wanted there
+				other.head.gate.come(c, 3)
+				passed.Add(1)
+			})
+		}
+		await(t, "seven to pass", func() bool { return passed.Load() == 7 })
+		st, ok := b.Caught()
+		if !ok || b.Disarm() {
+			t.Fatalf("round %d: caught %v, %+v; or disarmed although somebody stands there", round, ok, st)
+		}
+		b.Open()
+		wg.Wait()
+		if _, ok := b.Caught(); ok {
+			t.Fatal("the gate is open, and yet somebody is caught")
+		}
+	}
+	b.Arm(3)
+	if !b.Disarm() {
+		t.Error("a gate at which nobody stands could not be disarmed")
+	}
+	other.head.gate.come(1, 3) // and lets everybody pass
+}
+
+// Disarming and coming at once: either the client passes, or it is caught and
+// the one who disarms knows.
+func TestGateRace(t *testing.T) {
+	b := must[*Board](t)(CreateBoard(filepath.Join(t.TempDir(), "board"), 1))
+	defer b.Close()
+	caught := 0
+	for range 2000 {
+		b.Arm(0)
+		done := make(chan struct{})
+		go func() {
+			b.head.gate.come(0, 0)
+			close(done)
+		}()
+		if !b.Disarm() {
+			caught++
+			if _, ok := b.Caught(); !ok {
+				t.Fatal("not disarmed, and nobody caught")
+			}
+			b.Open()
+		}
+		<-done
+	}
+	t.Logf("caught %d of 2000", caught)
+}
+
+// A client in its own process stands at the step until it is let go, with its
+// call on the board; the others work on.
+func TestClientStandsAtAStep(t *testing.T) {
+	sc := testScenario(3, 3)
+	sc.Workload.Hold, sc.Workload.Think = scenario.Dist{A: time.Millisecond}, scenario.Dist{A: time.Millisecond}
+	b := prepare(t, sc).start(t)
+	b.begin(t, 0, time.Hour)
+	b.board.Arm(slices.Index(Steps(impls.Info{}), impls.StepWaiting))
+	var st Status
+	await(t, "a client that waits", func() (ok bool) { st, ok = b.board.Caught(); return ok })
+	if st.State != Acquiring || st.Attempt.IsZero() || st.PID != b.pool.Process(st.Client).PID() {
+		t.Errorf("caught %+v", st)
+	}
+	before := b.board.Acquired()
+	await(t, "the others to work on", func() bool { return b.board.Acquired() > before+100 })
+	if now := b.board.Status(st.Client); now != st {
+		t.Errorf("it went on: %+v, then %+v", st, now)
+	}
+	b.board.Open()
+	await(t, "it to go on", func() bool { return b.board.Status(st.Client).Attempt != st.Attempt })
+	b.pool.Stop()
+	samples := b.wait(t)
+	for _, s := range samples {
+		if s.Error != "" || s.Steps[string(impls.StepWaiting)] == 0 {
+			t.Errorf("%+v: want no error, and waiting counted", s)
+		}
+	}
+}
+
+// Steps count within the window only; those that the recipe does not list, too.
+func TestStepsAreCountedWithinTheWindow(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	s := &script{}
+	s.acquire = func(ctx context.Context, n int) (impls.Hold, error) {
+		s.cfg.Reach(ctx, impls.StepWaiting)
+		if n == 0 {
+			s.cfg.Reach(ctx, impls.StepWaiting)
+			s.cfg.Reach(ctx, "odd")
+		}
+		return once(&fakeHold{})(ctx, n)
+	}
+	_, sample := b.within(t, s, 0, nil)
+	// The second acquire ends the load, before or after its step.
+	if n := sample.Steps["waiting"]; n < 2 || n > 3 || sample.Steps["odd"] != 1 || len(sample.Steps) != 2 {
+		t.Errorf("counted %v", sample.Steps)
+	}
+	early := steps{rec: &recorder{clock: history.NewClock(), phases: &phases{windowStart: 1 << 62}}, gate: &gate{}}
+	early.rec.phases.end.Store(1<<63 - 1)
+	early.Reach(t.Context(), impls.StepWaiting)
+	counts := map[string]int64{}
+	if early.add(counts); len(counts) != 0 {
+		t.Errorf("a step of the warm-up is counted: %v", counts)
+	}
+}
+
+// Of a recipe that serves its waiters in order the first wait of an acquire is
+// the attempt's place in the queue.
+func TestPlaceInTheQueueIsRecorded(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		b := prepare(t, testScenario(1, 1))
+		s := &script{}
+		if ordered {
+			s.has = []impls.Property{impls.Exclusive, impls.Ordered}
+		}
+		s.acquire = func(ctx context.Context, n int) (impls.Hold, error) {
+			if n == 0 {
+				s.cfg.Reach(ctx, "before")
+				s.cfg.Reach(ctx, impls.StepWaiting)
+				s.cfg.Reach(ctx, impls.StepWoken)
+				s.cfg.Reach(ctx, impls.StepWaiting)
+			}
+			return once(&fakeHold{release: func() error { s.cfg.Reach(ctx, impls.StepWaiting); return nil }})(ctx, n)
+		}
+		h, sample := b.within(t, s, 0, nil)
+		if sample.Error != "" {
+			t.Error(sample.Error)
+		}
+		if !ordered {
+			expectRound(t, h, "acquire held", "release released")
+			continue
+		}
+		expectRound(t, h, "acquire held", "enqueued accepted", "release released")
+		if a, e := h.Calls[0], h.Calls[1]; e.Invoke < a.Invoke || e.Return > a.Return || e.Attempt != a.Attempt || e.Key != a.Key {
+			t.Errorf("the place %+v is not within its acquire %+v", e, a)
+		}
+	}
+}
