@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -14,13 +13,9 @@ import (
 const forever = math.MaxInt64 / 4
 
 // attempt is everything the history says of one attempt to acquire, folded.
-// Indices point into the history's calls; none means that there is no such
-// call.
+// Numbers point into the part's calls; none means that there is no such call.
 type attempt struct {
-	id     history.Attempt
-	key    uint32
-	client uint32
-
+	any          int32 // one of its calls
 	acquire      int32 // the acquire or try
 	firstRelease int32 // the first release or clean-up, whatever came of it
 	firstSent    int32 // the first of those that may have had an effect
@@ -28,80 +23,95 @@ type attempt struct {
 	toldLost     int32 // the first sign of loss that the lock itself gave, apart from answers
 	lostAnswer   int32 // the first release or renewal answered "lost"
 	proof        int32 // the confirmed release or renewal that was sent last
+	confirmed    int32 // the one that returned first
+	lastExtend   int32 // the confirmed renewal that was sent last
+	last         int32 // the call that ended last
+	over         int32 // the confirmed release that returned first
+	gone         int32 // the lost answer or confirmed clean-up that returned first
 
-	lastExtend int64 // when the last confirmed renewal was sent; 0: none
-	confirmed  int64 // the first return of a confirmed release or renewal
-	last       int64 // the last stamp of any of its calls
-	over       int32 // the confirmed release that returned first
-	gone       int32 // the lost answer or confirmed clean-up that returned first
-	malformed  bool
-
-	shared bool // for reading: it excludes only attempts that are not
-	also   bool // the copy of a batch's attempt that stands for a further key
-	inner  bool // of a re-entrant lock: lies within another of its client's holds
-	vague  bool // of a re-entrant lock: how often its client holds is not certain
+	malformed bool
+	shared    bool // for reading: it excludes only attempts that are not
+	batch     bool // it is about several keys
+	also      bool // and this one is not its first
+	inner     bool // of a re-entrant lock: lies within another of its client's holds
+	vague     bool // of a re-entrant lock: how often its client holds is not certain
 }
 
 const none = int32(-1)
 
-// fold gathers the calls of each attempt, in any order of calls.
-func fold(calls []history.Call) []attempt {
-	index := make(map[history.Attempt]int32, len(calls)/2)
-	attempts := make([]attempt, 0, len(calls)/2)
-	var further []int32 // keys of batches
-	for i := range calls {
+// fold gathers the calls of each attempt, given in any order, and puts the
+// attempts by their acquire's invoke.
+func (p *part) fold(of []int32) {
+	calls := p.calls
+	index := make(map[history.Attempt]int32, len(of)/2)
+	p.attempts = make([]attempt, 0, len(of)/2)
+	batches := map[history.Attempt]bool{} // whether this key is a further one
+	for _, i := range of {
 		c := &calls[i]
 		switch c.Kind {
+		case history.KindRead, history.KindWrite, history.KindFinal:
+			if c.Key == p.key {
+				p.guarded = append(p.guarded, i)
+			}
+			continue
 		case history.KindAlso:
-			further = append(further, int32(i))
+			batches[c.Attempt] = batches[c.Attempt] || c.Key == p.key
 			continue
 		case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend, history.KindLost:
-		default:
+		default: // a place in a queue grants nothing
 			continue
 		}
 		at, ok := index[c.Attempt]
 		if !ok {
-			at = int32(len(attempts))
+			at = int32(len(p.attempts))
 			index[c.Attempt] = at
-			attempts = append(attempts, attempt{
-				id: c.Attempt, key: c.Key, client: c.Client,
-				acquire: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none, proof: none, over: none, gone: none,
-				confirmed: forever,
+			p.attempts = append(p.attempts, attempt{
+				any: i, acquire: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none,
+				proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none,
 			})
 		}
-		attempts[at].add(calls, int32(i))
+		p.attempts[at].add(calls, i)
 	}
-	for i := range attempts {
-		attempts[i].judge(calls)
+	kept := p.attempts[:0]
+	for _, a := range p.attempts {
+		further, batch := batches[calls[a.any].Attempt]
+		a.batch, a.also = batch, batch && further && calls[a.any].Key != p.key
+		if calls[a.any].Key != p.key && !a.also {
+			continue // a batch's calls came along that is not about this key
+		}
+		a.judge(calls)
+		kept = append(kept, a)
 	}
-	return copyBatches(attempts, calls, further, index)
+	p.attempts = kept
+	slices.SortFunc(p.attempts, func(a, b attempt) int {
+		if a.malformed || b.malformed {
+			return cmp.Or(boolCompare(a.malformed, b.malformed), compareIDs(calls[a.any].Attempt, calls[b.any].Attempt))
+		}
+		return inTime(&calls[a.acquire], &calls[b.acquire])
+	})
 }
 
-// copyBatches adds, for each further key of a batch, a copy of its attempt:
-// all calls of the attempt are about that key too. Batches are all or none, so
-// that each key may be judged by itself.
-func copyBatches(attempts []attempt, calls []history.Call, further []int32, index map[history.Attempt]int32) []attempt {
-	type copied struct {
-		at  int32
-		key uint32
-	}
-	seen := map[copied]bool{}
-	for _, i := range further {
-		at, ok := index[calls[i].Attempt]
-		if !ok {
-			continue // the client came no further
-		}
-		one := copied{at, calls[i].Key}
-		if one.key == attempts[at].key || seen[one] {
-			continue
-		}
-		seen[one] = true
-		a := attempts[at]
-		a.key, a.also = one.key, true
-		attempts = append(attempts, a)
-	}
-	return attempts
+func (p *part) client(a *attempt) uint32 { return p.calls[a.any].Client }
+
+func (p *part) id(a *attempt) history.Attempt { return p.calls[a.any].Attempt }
+
+// inTime orders calls by their invoke.
+func inTime(a, b *history.Call) int {
+	return cmp.Or(cmp.Compare(a.Invoke, b.Invoke), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Seq, b.Seq), compareIDs(a.Attempt, b.Attempt), cmp.Compare(a.Kind, b.Kind))
 }
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func compareIDs(a, b history.Attempt) int { return slices.Compare(a[:], b[:]) }
 
 // before orders the calls of one client.
 func before(calls []history.Call, i, j int32) bool {
@@ -116,11 +126,13 @@ func before(calls []history.Call, i, j int32) bool {
 
 func (a *attempt) add(calls []history.Call, i int32) {
 	c := &calls[i]
-	if c.Key != a.key || c.Client != a.client || c.Attempt.IsZero() {
+	if one := &calls[a.any]; c.Key != one.Key || c.Client != one.Client || c.Attempt.IsZero() {
 		a.malformed = true
 		return
 	}
-	a.last = max(a.last, c.Invoke, c.Return)
+	if a.last == none || max(c.Invoke, c.Return) > max(calls[a.last].Invoke, calls[a.last].Return) {
+		a.last = i
+	}
 	first := func(p *int32) {
 		if before(calls, i, *p) {
 			*p = i
@@ -153,7 +165,9 @@ func (a *attempt) add(calls []history.Call, i int32) {
 	case history.KindExtend:
 		switch c.Outcome {
 		case history.Extended:
-			a.lastExtend = max(a.lastExtend, c.Invoke)
+			if a.lastExtend == none || before(calls, a.lastExtend, i) {
+				a.lastExtend = i
+			}
 			a.confirm(calls, i)
 		case history.Lost:
 			first(&a.lostAnswer)
@@ -192,7 +206,7 @@ func (a *attempt) confirm(calls []history.Call, i int32) {
 	if a.proof == none || before(calls, a.proof, i) {
 		a.proof = i
 	}
-	a.confirmed = min(a.confirmed, calls[i].Return)
+	earliest(&a.confirmed, calls, i)
 }
 
 // judge finds what cannot be: whoever reads the attempt may then rely on its
@@ -233,158 +247,28 @@ func (a *attempt) unknown(calls []history.Call) bool {
 	return o != history.Held && o != history.Busy && o != history.Failed
 }
 
-// record is a history made ready for the rules.
-type record struct {
-	calls    []history.Call
-	attempts []attempt // by (key, acquire's invoke)
-	clients  map[uint32]*client
-	damaged  bool
-	end      int64 // the last stamp
-}
-
-type client struct {
-	stream history.Stream
-	sealed bool
-	last   int64 // its last stamp, or its death
-	runs   []run // of unbroken sequence numbers; only if the history is damaged
-}
-
-// run is a stretch of a client's records in which none is missing.
-type run struct {
-	first, last uint32 // sequence numbers
-	end         int64  // the last stamp in it
-}
-
-func newRecord(h *history.History, o Options) *record {
-	r := &record{calls: h.Calls, attempts: fold(h.Calls), clients: map[uint32]*client{}, damaged: len(h.Damage) > 0}
-	for _, s := range h.Streams {
-		r.clients[s.Client] = &client{stream: s, sealed: s.Sealed && !r.damaged}
-	}
-	for i := range h.Calls {
-		c := &h.Calls[i]
-		cl := r.clients[c.Client]
-		if cl == nil {
-			cl = &client{stream: history.Stream{Client: c.Client, Worker: c.Client}}
-			r.clients[c.Client] = cl
-		}
-		cl.last = max(cl.last, c.Invoke, c.Return)
-		r.end = max(r.end, cl.last)
-	}
-	for _, cl := range r.clients {
-		if cl.sealed {
-			cl.last = max(cl.last, cl.stream.SealedAt)
-			r.end = max(r.end, cl.last)
-		}
-	}
-	for _, d := range o.Died {
-		if cl := r.clients[d.Client]; cl != nil && !cl.sealed {
-			cl.last = max(cl.last, d.At)
-		}
-	}
-	if r.damaged {
-		r.findRuns()
-	}
-	r.sortAttempts()
-	if o.Reentrant {
-		r.nest()
-	}
-	return r
-}
-
-// sortAttempts puts the attempts by (key, acquire's invoke). They are dealt out
-// by key first: within a key they mostly are in order already.
-func (r *record) sortAttempts() {
-	first := map[uint32]int{}
-	for i := range r.attempts {
-		first[r.attempts[i].key]++
-	}
-	next := 0
-	for _, key := range slices.Sorted(maps.Keys(first)) {
-		n := first[key]
-		first[key] = next
-		next += n
-	}
-	dealt := make([]attempt, len(r.attempts))
-	for i := range r.attempts {
-		a := &r.attempts[i]
-		dealt[first[a.key]] = *a
-		first[a.key]++
-	}
-	r.attempts = dealt
-	calls := r.calls
-	compare := func(a, b attempt) int {
-		if a.malformed || b.malformed {
-			return cmp.Or(boolCompare(a.malformed, b.malformed), compareIDs(a.id, b.id))
-		}
-		x, y := &calls[a.acquire], &calls[b.acquire]
-		return cmp.Or(cmp.Compare(x.Invoke, y.Invoke), cmp.Compare(x.Client, y.Client), cmp.Compare(x.Seq, y.Seq), compareIDs(a.id, b.id))
-	}
-	for i := 0; i < len(dealt); {
-		end := first[dealt[i].key] // of this key's part, now that all are dealt
-		slices.SortFunc(dealt[i:end], compare)
-		i = end
-	}
-}
-
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
-
-func compareIDs(a, b history.Attempt) int { return slices.Compare(a[:], b[:]) }
-
-func (r *record) findRuns() {
-	order := make([]int32, len(r.calls))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		a, b := &r.calls[i], &r.calls[j]
-		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Seq, b.Seq))
-	})
-	for _, i := range order {
-		c := &r.calls[i]
-		cl := r.clients[c.Client]
-		stamp := max(c.Invoke, c.Return)
-		if n := len(cl.runs); n > 0 && c.Seq == cl.runs[n-1].last+1 {
-			cl.runs[n-1].last = c.Seq
-			cl.runs[n-1].end = max(cl.runs[n-1].end, stamp)
-			continue
-		}
-		cl.runs = append(cl.runs, run{first: c.Seq, last: c.Seq, end: stamp})
-	}
-}
-
-// runOf is the run that a's grant lies in, as every call lies in one; only for
-// damaged histories.
-func (r *record) runOf(a *attempt) run {
-	seq := r.calls[a.acquire].Seq
-	runs := r.clients[a.client].runs
-	i, _ := slices.BinarySearchFunc(runs, seq, func(x run, seq uint32) int {
-		switch {
-		case x.last < seq:
-			return -1
-		case x.first > seq:
-			return 1
-		}
-		return 0
-	})
-	return runs[i]
+// span is the stretch from start to end, of attempt i.
+func (p *part) span(i int32, start, end int64) span {
+	a := &p.attempts[i]
+	s := &p.clients[p.client(a)].stream
+	return span{s: start, e: end, u: s.ClockUncertainty, worker: s.Worker, shared: a.shared, at: i}
 }
 
 // unbroken reports whether every record between a's grant and call i was
 // readable.
-func (r *record) unbroken(a *attempt, i int32) bool {
-	return !r.damaged || r.calls[i].Seq <= r.runOf(a).last
+func (p *part) unbroken(a *attempt, i int32) bool {
+	return p.damage == 0 || p.calls[i].Seq <= p.runOf(a).last
 }
 
-func (r *record) uncertainty(client uint32) int64 { return r.clients[client].stream.ClockUncertainty }
+// runOf is the run that a's grant lies in; only for damaged histories.
+func (p *part) runOf(a *attempt) run {
+	return p.clients[p.client(a)].runAt(p.calls[a.acquire].Seq)
+}
+
+// stamp is the last stamp of call i.
+func (p *part) stamp(i int32) int64 { return max(p.calls[i].Invoke, p.calls[i].Return) }
+
+func (p *part) uncertainty(client uint32) int64 { return p.clients[client].stream.ClockUncertainty }
 
 // returned is when c returned, or forever.
 func returned(c *history.Call) int64 {
@@ -396,9 +280,9 @@ func returned(c *history.Call) int64 {
 
 // ended is when the client stopped waiting for c: at its return, or with its
 // own end.
-func (r *record) ended(c *history.Call) int64 {
+func (p *part) ended(c *history.Call) int64 {
 	if t := returned(c); t != forever {
 		return t
 	}
-	return max(c.Invoke, r.clients[c.Client].last)
+	return max(c.Invoke, p.clients[c.Client].last)
 }

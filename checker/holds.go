@@ -33,11 +33,14 @@ const (
 // Holds lists all holds of h by (key, start, client). Attempts whose records
 // contradict one another are left out.
 func Holds(h *history.History) []Hold {
-	r := newRecord(h, Options{})
 	var holds []Hold
-	for i := range r.attempts {
-		if a := &r.attempts[i]; a.held(r.calls) {
-			holds = append(holds, r.hold(a))
+	j := surveyed(h).Judge(Options{})
+	for key, of := range byKey(h.Calls) {
+		p := j.open(key, h.Calls, of)
+		for i := range p.attempts {
+			if a := &p.attempts[i]; a.held(p.calls) {
+				holds = append(holds, p.hold(a))
+			}
 		}
 	}
 	slices.SortFunc(holds, func(a, b Hold) int {
@@ -47,21 +50,21 @@ func Holds(h *history.History) []Hold {
 }
 
 // hold is a's hold by the client's view. a must be held.
-func (r *record) hold(a *attempt) Hold {
-	grant := &r.calls[a.acquire]
-	h := Hold{Key: a.key, Client: a.client, Attempt: a.id, Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
+func (p *part) hold(a *attempt) Hold {
+	grant := &p.calls[a.acquire]
+	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
 	// The client's process may have died; it held at its last record, or until
 	// it was killed, and nothing is known of the time after.
-	h.End = max(grant.Return, r.clients[a.client].last)
-	if r.damaged {
+	h.End = max(grant.Return, p.clients[p.client(a)].last)
+	if p.damage > 0 {
 		// A release may be among the records that could not be read.
-		h.End = max(grant.Return, r.runOf(a).end)
+		h.End = max(grant.Return, p.runOf(a).end)
 	}
-	if i := a.firstRelease; i != none && r.unbroken(a, i) {
-		h.End, h.Ended, h.EndedBy = r.calls[i].Invoke, ReleaseSent, int(i)
+	if i := a.firstRelease; i != none && p.unbroken(a, i) {
+		h.End, h.Ended, h.EndedBy = p.calls[i].Invoke, ReleaseSent, int(i)
 	}
-	if i := a.lost; i != none && r.unbroken(a, i) {
-		if at := lossSeen(&r.calls[i]); h.Ended == StreamEnd || at < h.End {
+	if i := a.lost; i != none && p.unbroken(a, i) {
+		if at := lossSeen(&p.calls[i]); h.Ended == StreamEnd || at < h.End {
 			h.End, h.Ended, h.EndedBy = at, LossObserved, int(i)
 		}
 	}

@@ -249,6 +249,10 @@ func fits(h *history.History, leased bool) bool {
 			for k := range i {
 				early = early || ops[k].n == o.n && !ops[k].optional && s.done&(1<<k) == 0
 			}
+			// What a clean-up found and removed does not come back.
+			for k, x := range ops {
+				early = early || (o.call.Kind == history.KindAcquire || o.call.Kind == history.KindTry) && x.n == o.n && s.done&(1<<k) != 0 && x.call.Kind == history.KindCleanup && x.call.Outcome == history.Released
+			}
 			if early {
 				continue
 			}

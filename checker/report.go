@@ -41,9 +41,16 @@ const (
 	LostLock Class = "lost-lock"
 	// TokenRegression: a later grant's token is not greater.
 	TokenRegression Class = "token-regression"
+	// UnexplainedBusy: a try was refused while nobody can have held the lock.
+	UnexplainedBusy Class = "unexplained-busy"
 	// MissingToken: a grant without a token, of a lock that promises one.
 	MissingToken Class = "missing-token"
 )
+
+// classes lists all classes, in the order of reports.
+var classes = [...]Class{
+	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, UnexplainedBusy, TokenRegression, MissingToken, StuckKey,
+}
 
 // NoKnownCause is the cause of what no suspect explains.
 const NoKnownCause = "no known cause"
@@ -66,9 +73,10 @@ type Report struct {
 
 	Breaches         map[Class]int64
 	TokenRegressions int64
-	// Undecided counts the "busy" answers that no certain hold explains; the
-	// rules here do not decide whether they fit the lock's model.
-	Undecided int64
+	// Undecided counts the "busy" answers of which it was not decided whether
+	// they fit the lock's model; UndecidedWhy says what stopped the search.
+	Undecided    int64
+	UndecidedWhy string
 	// Malformed counts attempts whose records contradict one another (two
 	// acquires, a release without an acquire). They are left out.
 	Malformed int64
@@ -133,6 +141,9 @@ type Witness struct {
 	// Calls that prove it: for a pair of holds the two grants, the earlier
 	// first, then how each ended, where that is recorded.
 	Calls []history.Call
+	// Around has all calls of the attempts of Calls, those on the guarded
+	// register included, by their invoke: enough to tell the story.
+	Around []history.Call
 	// From and To bound the violation: of a pair, the time both held.
 	From, To int64
 	// Count, of lost updates, how many.

@@ -53,66 +53,71 @@ func without(a, b []stretch) []stretch {
 // clients' view, while at every moment some acquire of it was pending. An
 // acquire that a dead client left open is pending to that client's last
 // record; one of a paused client is not pending during the pause.
-func (j *judgement) stuck(key uint32, first, last int32, held []stretch) {
-	end := j.opt.End
+func (p *part) stuck(held []stretch) {
+	end := p.opt.End
 	if end == 0 {
-		end = j.end
+		end = p.end
 	}
 	var wanted, again []stretch
 	given := map[uint32]*attempt{} // clients' last attempts, where they did not get the lock
-	for i := first; i < last; i++ {
-		a := &j.attempts[i]
+	for i := range p.attempts {
+		a := &p.attempts[i]
 		if a.malformed {
 			continue
 		}
-		c := &j.calls[a.acquire]
+		c := &p.calls[a.acquire]
 		if c.Kind != history.KindAcquire {
 			continue
 		}
-		p := stretch{c.Invoke, min(j.ended(c), end)}
-		if before := given[a.client]; before != nil && c.Invoke-before.last <= int64(j.opt.Takeover) {
-			again = append(again, stretch{j.ended(&j.calls[before.acquire]), min(c.Invoke, end)})
+		waits := stretch{c.Invoke, min(p.ended(c), end)}
+		if before := given[p.client(a)]; before != nil && c.Invoke-p.stamp(before.last) <= int64(p.opt.Takeover) {
+			again = append(again, stretch{p.ended(&p.calls[before.acquire]), min(c.Invoke, end)})
 		}
-		given[a.client] = nil
-		if !a.granted(j.calls) {
-			given[a.client] = a
+		given[p.client(a)] = nil
+		if !a.granted(p.calls) {
+			given[p.client(a)] = a
 		}
-		if pauses := j.pauses[a.client]; len(pauses) > 0 {
-			wanted = append(wanted, without([]stretch{p}, pauses)...)
+		if pauses := p.pauses[p.client(a)]; len(pauses) > 0 {
+			wanted = append(wanted, without([]stretch{waits}, pauses)...)
 		} else {
-			wanted = append(wanted, p)
+			wanted = append(wanted, waits)
 		}
 	}
 	taken := union(held)
 	longest := func(kept *StuckPeriod, wanted []stretch) {
-		for _, p := range without(union(wanted), taken) {
-			if s := (StuckPeriod{Key: key, From: p.from, To: p.to}); s.Length() > kept.Length() {
+		for _, x := range without(union(wanted), taken) {
+			if s := (StuckPeriod{Key: p.key, From: x.from, To: x.to}); s.Length() > kept.Length() {
 				*kept = s
 			}
 		}
 	}
 	all := slices.Concat(wanted, again)
-	longest(&j.rep.Stuck, wanted)
-	longest(&j.rep.Vain, all)
+	longest(&p.rep.Stuck, wanted)
+	longest(&p.rep.Vain, all)
+	if p.opt.Takeover > 0 && p.rep.Stuck.Length() > int64(p.opt.Takeover) {
+		p.keep(p.stuckWitness())
+	}
 }
 
 // stuckWitness shows the acquire that waited longest within the period.
-func (j *judgement) stuckWitness() Witness {
-	s := j.rep.Stuck
-	w := Witness{Class: StuckKey, Key: s.Key, From: s.From, To: s.To}
-	var best *history.Call
+func (p *part) stuckWitness() Witness {
+	s := p.rep.Stuck
+	w := Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}
+	best := none
 	var longest int64
-	for i := range j.calls {
-		c := &j.calls[i]
-		if c.Kind != history.KindAcquire || c.Key != s.Key {
+	for i := range p.attempts {
+		a := &p.attempts[i]
+		if a.malformed || p.calls[a.acquire].Kind != history.KindAcquire {
 			continue
 		}
-		if waited := min(j.ended(c), s.To) - max(c.Invoke, s.From); waited > longest || waited == longest && best != nil && c.Client < best.Client {
-			best, longest = c, waited
+		c := &p.calls[a.acquire]
+		waited := min(p.ended(c), s.To) - max(c.Invoke, s.From)
+		if waited > longest || waited == longest && best != none && c.Client < p.calls[best].Client {
+			best, longest = a.acquire, waited
 		}
 	}
-	if best != nil {
-		w.Calls = append(w.Calls, *best)
+	if best != none {
+		w.Calls = append(w.Calls, p.calls[best])
 	}
 	return w
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// tokens judges the fencing tokens of one key: a grant that returned before
+// tokens judges the fencing tokens: a grant that returned before
 // another was asked for has the smaller token, and no two grants have the
 // same. A grant counts once, however many it contradicts.
 //
 // Stamps are taken apart by their clocks' uncertainty, also within a process;
 // what that hides is shorter than any request.
-func (j *judgement) tokens(key uint32, first, last int32) {
-	if !j.opt.Fencing {
+func (p *part) tokens() {
+	if !p.opt.Fencing {
 		return
 	}
 	type grant struct {
@@ -24,28 +24,28 @@ func (j *judgement) tokens(key uint32, first, last int32) {
 		wrong    bool
 	}
 	var grants []grant
-	for i := first; i < last; i++ {
-		a := &j.attempts[i]
-		if !a.held(j.calls) {
+	for i := range p.attempts {
+		a := &p.attempts[i]
+		if !a.held(p.calls) {
 			continue
 		}
-		c := &j.calls[a.acquire]
+		c := &p.calls[a.acquire]
 		if c.Fence == 0 {
-			j.breach(MissingToken, key, *c)
+			p.breach(MissingToken, *c)
 			continue
 		}
-		u := j.uncertainty(a.client)
+		u := p.uncertainty(p.client(a))
 		grants = append(grants, grant{call: a.acquire, from: c.Invoke - u, to: c.Return + u, token: c.Fence})
 	}
 	report := func(earlier, later int32) {
-		j.rep.TokenRegressions++
-		j.breach(TokenRegression, key, j.calls[earlier], j.calls[later])
+		p.rep.TokenRegressions++
+		p.breach(TokenRegression, p.calls[earlier], p.calls[later])
 	}
 
 	// In the order of asking, against the highest token of those that had
 	// returned by then.
 	slices.SortFunc(grants, func(a, b grant) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.token, b.token), cmp.Compare(j.calls[a.call].Client, j.calls[b.call].Client))
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.token, b.token), cmp.Compare(p.calls[a.call].Client, p.calls[b.call].Client))
 	})
 	byReturn := make([]int32, len(grants))
 	for i := range byReturn {
@@ -75,23 +75,23 @@ func (j *judgement) tokens(key uint32, first, last int32) {
 	}
 }
 
-// contended counts the grants of one key during which another client's acquire
+// contended counts the grants during which another client's acquire
 // or hold of it was open, be it for a moment.
-func (j *judgement) contended(first, last int32) {
+func (p *part) contended() {
 	type use struct {
 		from, to int64
 		client   uint32
 	}
 	var uses []use
-	for i := first; i < last; i++ {
-		a := &j.attempts[i]
+	for i := range p.attempts {
+		a := &p.attempts[i]
 		if a.malformed {
 			continue
 		}
-		c := &j.calls[a.acquire]
-		x := use{from: c.Invoke, to: j.ended(c), client: a.client}
-		if a.granted(j.calls) {
-			x.to = j.hold(a).End
+		c := &p.calls[a.acquire]
+		x := use{from: c.Invoke, to: p.ended(c), client: p.client(a)}
+		if a.granted(p.calls) {
+			x.to = p.hold(a).End
 		}
 		uses = append(uses, x) // by from, as attempts are
 	}
@@ -121,26 +121,26 @@ func (j *judgement) contended(first, last int32) {
 		}
 	}
 	at := 0
-	for i := first; i < last; i++ {
-		a := &j.attempts[i]
+	for i := range p.attempts {
+		a := &p.attempts[i]
 		if a.malformed {
 			continue
 		}
 		me := at
 		at++
-		if !a.granted(j.calls) || a.also {
+		if !a.granted(p.calls) || a.also {
 			continue
 		}
-		c := &j.calls[a.acquire]
-		j.rep.Grants++
+		c := &p.calls[a.acquire]
+		p.rep.Grants++
 		t := tops[me]
-		open := me > 0 && (t.one.client != a.client && t.one.to >= c.Invoke || t.one.client == a.client && t.two.client != a.client && t.two.to >= c.Invoke)
+		open := me > 0 && (t.one.client != p.client(a) && t.one.to >= c.Invoke || t.one.client == p.client(a) && t.two.client != p.client(a) && t.two.to >= c.Invoke)
 		// Uses that begin while this acquire is open.
 		if n := next[me]; !open && int(n) < len(uses) && uses[n].from <= c.Return {
 			open = true
 		}
 		if open {
-			j.rep.ContendedGrants++
+			p.rep.ContendedGrants++
 		}
 	}
 }

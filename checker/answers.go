@@ -1,0 +1,208 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Report sums up the keys that were judged.
+func (j *Judge) Report() Report {
+	r := Report{Breaches: map[Class]int64{}}
+	causes := map[string]int64{}
+	kept := map[Class][]Witness{}
+	registers := [2]*Register{} // the plain and the fenced one
+	for _, key := range j.keys() {
+		p := j.parts[key]
+		r.add(&p.rep)
+		for _, reg := range p.rep.Registers {
+			sum := &registers[0]
+			if reg.Fenced {
+				sum = &registers[1]
+			}
+			if *sum == nil {
+				*sum = &Register{Fenced: reg.Fenced, Known: true}
+			}
+			(*sum).add(reg)
+		}
+		for cause, n := range p.causes {
+			causes[cause] += n
+		}
+		for class, list := range p.kept {
+			if class == StuckKey {
+				if r.Stuck.Key == key { // of the longest period only
+					kept[class] = list
+				}
+				continue
+			}
+			room := j.opt.maxWitnesses() - len(kept[class])
+			kept[class] = append(kept[class], list[:min(len(list), room)]...)
+		}
+	}
+	for _, reg := range registers {
+		if reg != nil {
+			r.Registers = append(r.Registers, *reg)
+		}
+	}
+	for cause, n := range causes {
+		r.Causes = append(r.Causes, Cause{cause, n})
+	}
+	slices.SortFunc(r.Causes, func(a, b Cause) int { return cmp.Compare(a.Cause, b.Cause) })
+	r.Verdict, r.Promise, r.Liveness = j.verdict(&r), j.promise(&r), j.liveness(&r)
+	if r.Liveness.Value != Stuck {
+		delete(kept, StuckKey)
+	}
+	for _, class := range classes {
+		r.Witnesses = append(r.Witnesses, kept[class]...)
+	}
+	return r
+}
+
+// add puts another key's counts to r's.
+func (r *Report) add(x *Report) {
+	r.Grants += x.Grants
+	r.ContendedGrants += x.ContendedGrants
+	r.Overlaps += x.Overlaps
+	r.UncertainOverlaps += x.UncertainOverlaps
+	r.Incidents += x.Incidents
+	r.OverlapNS += x.OverlapNS
+	r.TokenRegressions += x.TokenRegressions
+	r.Malformed += x.Malformed
+	r.Undecided += x.Undecided
+	if r.UndecidedWhy == "" {
+		r.UndecidedWhy = x.UndecidedWhy
+	}
+	for class, n := range x.Breaches {
+		r.Breaches[class] += n
+	}
+	if x.Stuck.Length() > r.Stuck.Length() {
+		r.Stuck = x.Stuck
+	}
+	if x.Vain.Length() > r.Vain.Length() {
+		r.Vain = x.Vain
+	}
+}
+
+// verdict: unsafe if anything certain happened; safe only with evidence.
+func (j *Judge) verdict(r *Report) Answer {
+	var lost, stale int64
+	for _, reg := range r.Registers {
+		lost += reg.LostUpdates
+		stale += reg.StaleWrites
+	}
+	switch {
+	case r.Overlaps > 0 && lost+stale > 0:
+		return Answer{Unsafe, fmt.Sprintf("%s held a key at once, and the guarded register suffered %s", count(r.Overlaps, "pair of holds", "pairs of holds"), harm(lost, stale))}
+	case r.Overlaps > 0:
+		return Answer{Unsafe, fmt.Sprintf("%s held a key at once", count(r.Overlaps, "pair of holds", "pairs of holds"))}
+	case lost+stale > 0:
+		return Answer{Unsafe, "the guarded register suffered " + harm(lost, stale)}
+	case j.damage > 0:
+		return Answer{Unknown, fmt.Sprintf("the history is damaged in %s: what is missing may be a violation", count(int64(j.damage), "place", "places"))}
+	case len(j.opt.FaultMissed) > 0:
+		return Answer{Unknown, "a planned fault hit nothing: " + j.opt.FaultMissed[0]}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+	case r.Malformed > 0:
+		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+	case r.UncertainOverlaps > 0:
+		return Answer{Unknown, fmt.Sprintf("%s may have held a key at once: the clocks are not exact enough to tell", count(r.UncertainOverlaps, "pair of holds", "pairs of holds"))}
+	}
+	for _, reg := range r.Registers {
+		if reg.Contradiction != "" {
+			return Answer{Unknown, "the guarded register's account cannot be true, " + reg.Contradiction}
+		}
+		if !reg.Known {
+			return Answer{Unknown, "what the guarded register held in the end was not recorded"}
+		}
+	}
+	switch {
+	case r.Grants == 0:
+		return Answer{Unknown, "nobody ever got the lock"}
+	case r.ContendedGrants == 0:
+		return Answer{Unknown, "the lock was never contended: no grant came while another client wanted or held the key"}
+	}
+	return Answer{Safe, fmt.Sprintf("no two of %s overlapped, %d of them contended", count(r.Grants, "hold", "holds"), r.ContendedGrants)}
+}
+
+func (j *Judge) promise(r *Report) Answer {
+	model := j.model()
+	switch {
+	case r.BreachTotal() > 0:
+		why := ""
+		for _, class := range classes {
+			if n := r.Breaches[class]; n > 0 {
+				if why != "" {
+					why += ", "
+				}
+				why += fmt.Sprintf("%d %s", n, class)
+			}
+		}
+		return Answer{Broken, "its answers do not fit " + model + ": " + why}
+	case j.damage > 0:
+		return Answer{Unknown, "the history is damaged: what is missing may be a breach"}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+	case r.Malformed > 0:
+		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+	case r.Grants == 0:
+		return Answer{Unknown, "nobody ever got the lock"}
+	case r.Undecided > 0:
+		return Answer{Unknown, fmt.Sprintf("%s left undecided: %s", count(r.Undecided, "busy answer", "busy answers"), r.UndecidedWhy)}
+	}
+	return Answer{Kept, fmt.Sprintf("all answers about %s fit %s", count(r.Grants, "grant", "grants"), model)}
+}
+
+// model names what the answers were judged by.
+func (j *Judge) model() string {
+	kind := "mutex"
+	if j.opt.Reentrant {
+		kind = "re-entrant mutex"
+	}
+	switch {
+	case j.opt.Leased && j.opt.TTL > 0:
+		return fmt.Sprintf("a %s with a lease of %v", kind, j.opt.TTL)
+	case j.opt.Leased:
+		return fmt.Sprintf("a %s with a lease that may end once it is not renewed", kind)
+	}
+	return "a " + kind
+}
+
+func (j *Judge) liveness(r *Report) Answer {
+	longest := time.Duration(r.Stuck.Length())
+	switch {
+	case j.opt.Takeover <= 0:
+		return Answer{Unknown, "the lock declares no bound for taking over"}
+	case j.damage > 0:
+		return Answer{Unknown, "the history is damaged: a grant may be missing"}
+	case r.Malformed > 0:
+		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+	case longest > j.opt.Takeover:
+		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
+	case j.opt.Incomplete != "":
+		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+	case r.Grants == 0:
+		return Answer{Unknown, "nobody ever got the lock, and nobody waited for it longer than its bound"}
+	case time.Duration(r.Vain.Length()) > j.opt.Takeover:
+		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients asked for it again and again in vain, its bound is %v", r.Vain.Key, time.Duration(r.Vain.Length()), j.opt.Takeover)}
+	}
+	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
+}
+
+func harm(lost, stale int64) string {
+	switch {
+	case lost > 0 && stale > 0:
+		return count(lost, "lost update", "lost updates") + " and " + count(stale, "stale write", "stale writes")
+	case lost > 0:
+		return count(lost, "lost update", "lost updates")
+	}
+	return count(stale, "stale write", "stale writes")
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

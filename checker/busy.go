@@ -1,0 +1,134 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// A try that was refused proves that somebody had the lock at a moment between
+// its call and its return. busy looks for those of which no order of the calls
+// makes that true. It is the one rule for which the moments at which calls took
+// effect must be chosen; which choice is left decides how:
+//
+//   - of a plain lock, by a search that decides exactly (frontier.go);
+//   - of a lock with readers, by envelopes, which are exact as long as all
+//     outcomes are known (envelope.go);
+//   - of a lock whose tries yield to other attempts, and of one whose grants
+//     contradict one another already: a try is refused for nothing if nobody
+//     at all was about. That never accuses wrongly, and misses much.
+func (p *part) busy(fit bool) {
+	refused := p.refusals()
+	if len(refused) == 0 {
+		return
+	}
+	var items []item
+	for i := range p.attempts {
+		if x, ok := p.item(int32(i)); ok {
+			items = append(items, x)
+		}
+	}
+	switch {
+	case p.opt.TriesYield:
+		p.lonely(refused, append(items, p.underway()...))
+	case !fit:
+		p.lonely(refused, items)
+	case p.anyShared():
+		p.envelopes(refused, items)
+	default:
+		p.search(refused, items)
+	}
+}
+
+// inVain reports a try that was refused although nobody can have had the lock.
+func (p *part) inVain(r refusal, items []item) {
+	p.rep.Breaches[UnexplainedBusy]++
+	if p.full(UnexplainedBusy) {
+		return
+	}
+	try := p.calls[p.attempts[r.at].acquire]
+	w := Witness{Class: UnexplainedBusy, Key: p.key, Calls: []history.Call{try}, From: try.Invoke, To: try.Return}
+	// The certain holds next to it: how the one before ended, and how the one
+	// after began.
+	earlier, later := none, none
+	for _, x := range items {
+		a := &p.attempts[x.at]
+		switch {
+		case x.optional || a.acquire == none:
+		case x.rr < r.from && a.proof != none && (earlier == none || p.stamp(a.proof) > p.stamp(earlier)):
+			earlier = a.proof
+		case x.ac > r.to && (later == none || p.calls[a.acquire].Invoke < p.calls[later].Invoke):
+			later = a.acquire
+		}
+	}
+	for _, i := range []int32{earlier, later} {
+		if i != none {
+			w.Calls = append(w.Calls, p.calls[i])
+		}
+	}
+	p.keep(w)
+}
+
+func (p *part) anyShared() bool {
+	return slices.ContainsFunc(p.attempts, func(a attempt) bool { return a.shared })
+}
+
+// underway gives every attempt's time on the way, whether it got the lock or
+// not: a place in a queue stands for as long.
+func (p *part) underway() []item {
+	var list []item
+	for i := range p.attempts {
+		a := &p.attempts[i]
+		if a.malformed {
+			continue
+		}
+		c := &p.calls[a.acquire]
+		end := returned(c)
+		if a.unknown(p.calls) {
+			end = p.freed(a)
+		}
+		u := p.uncertainty(c.Client)
+		list = append(list, item{ac: c.Invoke - u, rr: end + u, at: int32(i), optional: true})
+	}
+	return list
+}
+
+// lonely finds the tries that were refused while no other attempt was about.
+func (p *part) lonely(refused []refusal, about []item) {
+	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
+	// The furthest two ends of different attempts among the items so far.
+	type ends struct {
+		one, two int64
+		at       int32
+	}
+	ahead := make([]ends, len(about)+1)
+	ahead[0] = ends{-forever, -forever, none}
+	for i, x := range about {
+		e := ahead[i]
+		switch {
+		case x.at == e.at:
+			e.one = max(e.one, x.rr)
+		case x.rr > e.one:
+			e = ends{x.rr, e.one, x.at}
+		default:
+			e.two = max(e.two, x.rr)
+		}
+		ahead[i+1] = e
+	}
+	for _, r := range refused {
+		k, _ := slices.BinarySearchFunc(about, r.to, func(x item, t int64) int {
+			if x.ac <= t {
+				return -1
+			}
+			return 1
+		})
+		furthest := ahead[k].one
+		if ahead[k].at == r.at {
+			furthest = ahead[k].two
+		}
+		if furthest < r.from {
+			p.inVain(r, about)
+		}
+	}
+}

@@ -1,0 +1,419 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// The search walks through the bounds of all items and tries in time, and keeps
+// every way in which the lock may have passed from one item to the next so far.
+// Whatever can be put off is put off: an item takes the lock at its ar, or when
+// a refused try must be explained by it; it lets go when the next one takes
+// it. So a way is told by a few facts: which items have had their turn, from
+// when on the last of them may have let go, and until when it may have kept it.
+//
+// Ways part only where something must be chosen: who explains a try that the
+// last holder cannot; and which of the items that may take their turn before or
+// after another (those whose rc lies before their ar) go first. One goes first
+// if it must, for it could not after (ar before the other's rc); else it may,
+// but only an item that must let go earlier than the other has reason to, for
+// else it can as well follow at the same moment and keep the lock as long.
+//
+// An item may explain a try only if it can let go before the earliest ar of
+// those still to come: then these can all still have their turns, since no two
+// grants contradict one another. So a way never dies but for a try; and if no
+// way explains a try, no order does.
+//
+// Acquires that may have happened at any time, or never, are all alike once
+// their rc has passed, and are only counted; of those whose rc is still to come
+// the earliest serves best.
+
+// maxWays bounds the ways that are followed at once, and maxLoose the items
+// between whose turns can be chosen. Beyond, nothing is decided.
+const (
+	maxWays  = 4096
+	maxLoose = 256
+)
+
+// set is a set of slots.
+type set [maxLoose / 64]uint64
+
+func (s *set) has(slot int) bool { return s[slot/64]&(1<<(slot%64)) != 0 }
+func (s *set) add(slot int)      { s[slot/64] |= 1 << (slot % 64) }
+func (s *set) remove(slot int)   { s[slot/64] &^= 1 << (slot % 64) }
+
+// way is one way in which the lock may have passed on so far.
+type way struct {
+	done  set   // loose items that had their turn
+	next  int   // how many of the firm ones had
+	used  int   // and of the free ones
+	until int64 // the last holder's rc: nobody else before
+	reach int64 // its rr: it may have kept the lock so long
+}
+
+// frontier is the search on one key.
+type frontier struct {
+	firm  []item // certain, ar no later than rc, in their only order
+	loose []item // the other certain ones, and optional ones that end; by ac
+	free  []item // optional ones that may last for ever, by ac
+	due   []turn // the certain ones, by ar
+
+	oldest int64    // no refused try still to come was sent before
+	opened int      // loose items met
+	slots  set      // in use
+	open   []opened // loose items that may still have their turn
+	passed int      // due turns that are over
+	met    int      // free items met
+	ready  int      // of those, the ones whose rc has passed
+	later  []int64  // the rc of the others, in order
+
+	ways []way
+	next []way
+}
+
+// turn points to a certain item.
+type turn struct {
+	firm bool
+	i    int
+}
+
+type opened struct{ i, slot int }
+
+func newFrontier(items []item) *frontier {
+	f := &frontier{ways: []way{{until: -forever, reach: -forever}}}
+	for _, x := range items {
+		switch {
+		case !x.optional && x.ar <= x.rc:
+			f.firm = append(f.firm, x)
+		case !x.optional || x.rr < forever:
+			f.loose = append(f.loose, x)
+		default:
+			f.free = append(f.free, x)
+		}
+	}
+	slices.SortFunc(f.firm, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.ar, b.ar), cmp.Compare(a.rc, b.rc), cmp.Compare(a.at, b.at))
+	})
+	byCall := func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) }
+	slices.SortFunc(f.loose, byCall)
+	slices.SortFunc(f.free, byCall)
+	for i := range f.firm {
+		f.due = append(f.due, turn{true, i})
+	}
+	for i, x := range f.loose {
+		if !x.optional {
+			f.due = append(f.due, turn{false, i})
+		}
+	}
+	slices.SortStableFunc(f.due, func(a, b turn) int {
+		x, y := f.item(a), f.item(b)
+		return cmp.Or(cmp.Compare(x.ar, y.ar), cmp.Compare(x.rc, y.rc))
+	})
+	return f
+}
+
+func (f *frontier) item(t turn) *item {
+	if t.firm {
+		return &f.firm[t.i]
+	}
+	return &f.loose[t.i]
+}
+
+// search decides the refused tries, which are in order of their return.
+func (p *part) search(refused []refusal, items []item) {
+	f := newFrontier(items)
+	oldest := make([]int64, len(refused)) // call of those still to come
+	for k, since := len(refused)-1, int64(forever); k >= 0; k-- {
+		since = min(since, refused[k].from)
+		oldest[k] = since
+	}
+	for k, r := range refused {
+		f.oldest = oldest[k]
+		ok := true
+		for ok && f.passed < len(f.due) && f.item(f.due[f.passed]).ar <= r.to {
+			ok = f.take(f.due[f.passed])
+		}
+		explained := false
+		if ok {
+			explained, ok = f.explain(r)
+		}
+		if !ok {
+			p.rep.Undecided += int64(len(refused) - k)
+			p.rep.UndecidedWhy = fmt.Sprintf("so many outcomes on key %d are unknown at once that there are more than %d orders to try", p.key, maxWays)
+			return
+		}
+		if !explained {
+			p.inVain(r, items)
+		}
+	}
+}
+
+// meet takes note of the items whose acquires were sent by now.
+func (f *frontier) meet(now int64) bool {
+	if len(f.open) > 0 {
+		f.close(func(x item) bool { return x.optional && x.rr < f.oldest })
+	}
+	for ; f.opened < len(f.loose) && f.loose[f.opened].ac <= now; f.opened++ {
+		slot := f.slot()
+		if slot < 0 {
+			return false
+		}
+		f.slots.add(slot)
+		f.open = append(f.open, opened{f.opened, slot})
+	}
+	for ; f.met < len(f.free) && f.free[f.met].ac <= now; f.met++ {
+		at, _ := slices.BinarySearch(f.later, f.free[f.met].rc)
+		f.later = slices.Insert(f.later, at, f.free[f.met].rc)
+	}
+	k := 0
+	for k < len(f.later) && f.later[k] <= now {
+		k++
+	}
+	f.ready += k
+	f.later = f.later[k:]
+	return true
+}
+
+// slot finds a free one, -1 if there is none.
+func (f *frontier) slot() int {
+	for i, word := range f.slots {
+		if word != ^uint64(0) {
+			return 64*i + bits.TrailingZeros64(^word)
+		}
+	}
+	return -1
+}
+
+// close forgets the items that are over.
+func (f *frontier) close(over func(item) bool) {
+	kept := f.open[:0]
+	for _, o := range f.open {
+		if !over(f.loose[o.i]) {
+			kept = append(kept, o)
+			continue
+		}
+		f.slots.remove(o.slot)
+		for i := range f.ways {
+			f.ways[i].done.remove(o.slot)
+		}
+	}
+	f.open = kept
+}
+
+// take gives the item that is due its turn, on the ways on which it had none
+// yet. It answers false if there are too many ways.
+func (f *frontier) take(t turn) bool {
+	x := f.item(t)
+	if !f.meet(x.ar) {
+		return false
+	}
+	f.next = f.next[:0]
+	for _, w := range f.ways {
+		if f.had(&w, t) {
+			f.keep(w)
+			continue
+		}
+		if !f.pass(w, x, t, x.ar) {
+			return false
+		}
+	}
+	f.ways, f.next = f.next, f.ways
+	f.passed++
+	if !t.firm {
+		f.close(func(y item) bool { return y.at == x.at })
+	}
+	return len(f.ways) > 0
+}
+
+// had reports whether t had its turn on w.
+func (f *frontier) had(w *way, t turn) bool {
+	if t.firm {
+		return t.i < w.next
+	}
+	for _, o := range f.open {
+		if o.i == t.i {
+			return w.done.has(o.slot)
+		}
+	}
+	return false // its acquire is not even sent
+}
+
+// pass lets the lock go from w's holder to x at the moment now, and adds the
+// ways that follow.
+func (f *frontier) pass(w way, x *item, t turn, now int64) bool {
+	if w.until > now {
+		return true // x would have to take it from its holder
+	}
+	if t.firm {
+		w.next++
+	}
+	var may []int // slots of the items that may go first
+	for _, o := range f.open {
+		y := &f.loose[o.i]
+		switch {
+		case !t.firm && o.i == t.i:
+			w.done.add(o.slot)
+		case y.optional || w.done.has(o.slot):
+		case y.ar < x.rc:
+			if y.rc > now {
+				return true
+			}
+			w.done.add(o.slot)
+		case y.rc <= now && y.rr < x.rr:
+			may = append(may, o.slot)
+		}
+	}
+	w.until, w.reach = max(x.rc, now), max(x.rr, now)
+	return f.branch(w, may)
+}
+
+// branch adds w with each choice of those that may have gone before.
+func (f *frontier) branch(w way, may []int) bool {
+	if len(may) == 0 {
+		return f.keep(w)
+	}
+	first := w
+	first.done.add(may[0])
+	return f.branch(w, may[1:]) && f.branch(first, may[1:])
+}
+
+// keep adds w to the next ways, unless one there is as good.
+func (f *frontier) keep(w way) bool {
+	for i := 0; i < len(f.next); i++ {
+		x := &f.next[i]
+		if x.next != w.next || x.done != w.done {
+			continue
+		}
+		if x.until <= w.until && x.reach >= w.reach && x.used <= w.used {
+			return true
+		}
+		if w.until <= x.until && w.reach >= x.reach && w.used <= x.used {
+			f.next[i] = f.next[len(f.next)-1]
+			f.next = f.next[:len(f.next)-1]
+			i--
+		}
+	}
+	f.next = append(f.next, w)
+	return len(f.next) <= maxWays
+}
+
+// explain keeps the ways on which somebody had the lock during r, and makes
+// somebody take it on the others, where that can be. If no way is left it
+// keeps all as they were, and answers that r is not explained. ok is false if
+// there are too many ways.
+func (f *frontier) explain(r refusal) (explained, ok bool) {
+	covered := func(w way) bool { return w.reach >= r.from }
+	if !slices.ContainsFunc(f.ways, func(w way) bool { return !covered(w) }) {
+		return true, true
+	}
+	if !f.meet(r.to) {
+		return false, false
+	}
+	f.next = f.next[:0]
+	for _, w := range f.ways {
+		if covered(w) {
+			ok = f.keep(w)
+		} else {
+			ok = f.fill(w, r)
+		}
+		if !ok {
+			return false, false
+		}
+	}
+	if len(f.next) == 0 {
+		return false, true
+	}
+	f.ways, f.next = f.next, f.ways
+	return true, true
+}
+
+// fill adds the ways on which somebody takes the lock after w, in time for r.
+func (f *frontier) fill(w way, r refusal) bool {
+	first, second := f.dueNext(&w)
+	fits := func(x *item, t turn, now int64) bool {
+		deadline := first
+		if deadline.ok && deadline.turn == t {
+			deadline = second
+		}
+		return w.until <= now && (!deadline.ok || x.rc <= deadline.ar)
+	}
+	if w.next < len(f.firm) {
+		x, t := &f.firm[w.next], turn{true, w.next}
+		if x.ac <= r.to && fits(x, t, r.to) && !f.pass(w, x, t, r.to) {
+			return false
+		}
+	}
+	for _, o := range f.open {
+		x, t := &f.loose[o.i], turn{false, o.i}
+		now := min(r.to, x.rr)
+		if w.done.has(o.slot) || now < max(r.from, x.ac) || !fits(x, t, now) || f.beaten(&w, o, r.to) {
+			continue
+		}
+		if !f.pass(w, x, t, now) {
+			return false
+		}
+	}
+	// Free ones have no turn of their own.
+	none := turn{false, -1}
+	if w.used < f.ready {
+		x := item{rc: -forever, rr: forever}
+		w := w
+		w.used++
+		if fits(&x, none, r.to) && !f.pass(w, &x, none, r.to) {
+			return false
+		}
+	}
+	if len(f.later) > 0 {
+		x := item{rc: f.later[0], rr: forever}
+		w := w
+		w.used++
+		if fits(&x, none, r.to) && !f.pass(w, &x, none, r.to) {
+			return false
+		}
+	}
+	return true
+}
+
+// beaten reports whether another loose item would serve as well as o does now,
+// and be missed less later: one that is due earlier and may last just as long.
+func (f *frontier) beaten(w *way, o opened, now int64) bool {
+	x := &f.loose[o.i]
+	if x.optional {
+		return false
+	}
+	for _, other := range f.open {
+		y := &f.loose[other.i]
+		if other == o || y.optional || w.done.has(other.slot) || y.rr != x.rr || y.rc > max(x.rc, now) {
+			continue
+		}
+		if y.ar < x.ar || y.ar == x.ar && other.i < o.i && y.rc <= now {
+			return true
+		}
+	}
+	return false
+}
+
+// deadline is when a certain item must have had its turn.
+type deadline struct {
+	turn turn
+	ar   int64
+	ok   bool
+}
+
+// dueNext finds the next two certain items that had no turn on w.
+func (f *frontier) dueNext(w *way) (first, second deadline) {
+	for _, t := range f.due[f.passed:] {
+		if f.had(w, t) {
+			continue
+		}
+		d := deadline{t, f.item(t).ar, true}
+		if !first.ok {
+			first = d
+			continue
+		}
+		return first, d
+	}
+	return first, second
+}

@@ -1,0 +1,116 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// item is what is known of when one attempt may have had the lock: it was
+// granted at a moment from ac to ar, and let go at one from rc to rr, no
+// earlier than that. An item that is not optional certainly had the lock; it
+// had it from ar to rc in any case, unless rc comes first.
+type item struct {
+	ac, ar   int64
+	rc, rr   int64
+	at       int32
+	optional bool // its acquire's outcome is unknown, and nothing proves it
+}
+
+// item gives what is known of attempt i; ok is false if it certainly never had
+// the lock. All stamps are read as far apart as the clocks' uncertainty
+// allows.
+func (p *part) item(i int32) (x item, ok bool) {
+	a := &p.attempts[i]
+	if a.malformed || a.inner {
+		return item{}, false
+	}
+	_, proved, sure := p.proof(i)
+	switch {
+	case sure:
+		x = item{ac: p.calls[a.acquire].Invoke, ar: proved.s, rc: proved.e, rr: p.freed(a), at: i}
+		if l := a.lostAnswer; !a.granted(p.calls) && l != none && before(p.calls, l, a.proof) {
+			x.ac = max(x.ac, p.calls[l].Invoke) // it was not there yet
+		}
+	case a.unknown(p.calls):
+		x = p.supposed(a)
+		x.at = i
+	default:
+		return item{}, false
+	}
+	x.rr = max(x.rr, x.ac)
+	x.ar = min(x.ar, x.rr)
+	x.rc = min(max(x.rc, x.ac), x.rr)
+	u := p.uncertainty(p.client(a))
+	return item{ac: x.ac - u, ar: x.ar + u, rc: x.rc - u, rr: x.rr + u, at: i, optional: x.optional}, true
+}
+
+// freed is when nothing of a's lock can have been left, of an attempt that is
+// proved.
+func (p *part) freed(a *attempt) int64 {
+	t := int64(forever)
+	if a.vague {
+		return t
+	}
+	if a.over != none {
+		t = returned(&p.calls[a.over])
+	}
+	if a.gone != none && (a.proof == none || before(p.calls, a.proof, a.gone)) {
+		t = min(t, returned(&p.calls[a.gone]))
+	}
+	return t
+}
+
+// supposed is the item of an unknown acquire that nothing proves: it may have
+// taken effect at any time, or never.
+func (p *part) supposed(a *attempt) item {
+	x := item{ac: p.calls[a.acquire].Invoke, ar: forever, rr: forever, optional: true}
+	cleaned := a.gone != none && p.calls[a.gone].Outcome == history.Released
+	if cleaned {
+		x.rr = returned(&p.calls[a.gone])
+	}
+	switch {
+	case p.opt.Leased:
+		x.rc = x.ac // it may have ended as soon as it began
+	case a.firstSent == none:
+		x.rc = p.clients[p.client(a)].last
+	case a.firstSent == a.lostAnswer && !cleaned:
+		// It was not there yet, and nobody has freed it since, unless more was
+		// sent.
+		x.ac = p.calls[a.lostAnswer].Invoke
+		x.rc = x.ac
+		if a.last == a.lostAnswer {
+			x.rc = max(x.rc, p.clients[p.client(a)].last)
+		}
+	default:
+		x.rc = p.calls[a.firstSent].Invoke
+	}
+	return x
+}
+
+// refusal is a try that was answered "busy".
+type refusal struct {
+	from, to int64
+	at       int32
+}
+
+// refusals lists the tries that were refused, by the moment of their return. A
+// batch is refused for the sake of any of its keys, so that nothing follows
+// for one of them.
+func (p *part) refusals() []refusal {
+	var list []refusal
+	for i := range p.attempts {
+		a := &p.attempts[i]
+		if a.malformed || a.inner || a.batch || p.calls[a.acquire].Outcome != history.Busy {
+			continue
+		}
+		c := &p.calls[a.acquire]
+		u := p.uncertainty(c.Client)
+		list = append(list, refusal{from: c.Invoke - u, to: returned(c) + u, at: int32(i)})
+	}
+	slices.SortFunc(list, func(a, b refusal) int {
+		return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), cmp.Compare(a.at, b.at))
+	})
+	return list
+}

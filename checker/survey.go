@@ -1,0 +1,97 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// Survey is a first look at all calls of a history, in any order: it learns of
+// each client how long it lived and where its record has holes, which the
+// judging of a single key cannot know. A history that is larger than memory is
+// read twice: once through a Survey, and once key by key through its Judge.
+//
+// It must not be used by several goroutines at once.
+type Survey struct {
+	clients map[uint32]*client
+	damage  int
+	end     int64 // the last stamp
+}
+
+type client struct {
+	stream history.Stream
+	sealed bool
+	last   int64 // its last stamp, or its death
+	runs   []run // of unbroken sequence numbers; only if the history is damaged
+}
+
+// run is a stretch of a client's records in which none is missing.
+type run struct {
+	first, last uint32 // sequence numbers
+	end         int64  // the last stamp in it
+}
+
+// NewSurvey begins a survey of a history with these streams and damage.
+func NewSurvey(streams []history.Stream, damage []history.Damage) *Survey {
+	s := &Survey{clients: make(map[uint32]*client, len(streams)), damage: len(damage)}
+	for _, x := range streams {
+		cl := &client{stream: x, sealed: x.Sealed && s.damage == 0}
+		if cl.sealed {
+			cl.last = x.SealedAt
+			s.end = max(s.end, cl.last)
+		}
+		s.clients[x.Client] = cl
+	}
+	return s
+}
+
+// Add takes note of c.
+func (s *Survey) Add(c *history.Call) {
+	cl := s.clients[c.Client]
+	if cl == nil {
+		cl = &client{stream: history.Stream{Client: c.Client, Worker: c.Client}}
+		s.clients[c.Client] = cl
+	}
+	stamp := max(c.Invoke, c.Return)
+	cl.last = max(cl.last, stamp)
+	s.end = max(s.end, stamp)
+	if s.damage == 0 {
+		return
+	}
+	if n := len(cl.runs); n > 0 && c.Seq == cl.runs[n-1].last+1 {
+		cl.runs[n-1].last = c.Seq
+		cl.runs[n-1].end = max(cl.runs[n-1].end, stamp)
+		return
+	}
+	cl.runs = append(cl.runs, run{first: c.Seq, last: c.Seq, end: stamp})
+}
+
+// joinRuns puts the pieces of runs that were met out of order together.
+func (cl *client) joinRuns() {
+	slices.SortFunc(cl.runs, func(a, b run) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.last, b.last)) })
+	joined := cl.runs[:0]
+	for _, r := range cl.runs {
+		if n := len(joined); n > 0 && int64(r.first) <= int64(joined[n-1].last)+1 {
+			joined[n-1].last = max(joined[n-1].last, r.last)
+			joined[n-1].end = max(joined[n-1].end, r.end)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	cl.runs = joined
+}
+
+// runAt is the run that holds the record seq, as every record lies in one.
+func (cl *client) runAt(seq uint32) run {
+	i, _ := slices.BinarySearchFunc(cl.runs, seq, func(x run, seq uint32) int {
+		switch {
+		case x.last < seq:
+			return -1
+		case x.first > seq:
+			return 1
+		}
+		return 0
+	})
+	return cl.runs[i]
+}
