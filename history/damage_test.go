@@ -17,7 +17,7 @@ import (
 // altered reads data as a history and holds it to believed.
 func altered(t *testing.T, data []byte, original map[callID]Call, streams []Stream) *History {
 	t.Helper()
-	h, err := readAt(bytes.NewReader(data), "altered", int64(len(data)))
+	h, err := readAt(bytes.NewReader(data), "altered", int64(len(data)), nil)
 	believed(t, h, err, original, streams)
 	return h
 }

@@ -27,13 +27,27 @@ import (
 // mean that the path could not be opened or listed.
 //
 // Memory is some 90 bytes a call, whatever the file claims of itself.
-func Read(path string) (*History, error) {
+func Read(path string) (*History, error) { return read(path, nil) }
+
+// sink takes the calls of each stream as it is read, so that they need not be
+// in memory all at once.
+type sink interface {
+	// add takes the calls of a stream; the slice is used again.
+	add(calls []Call)
+	// retract takes back what was added of a client.
+	retract(client uint32)
+}
+
+// read is Read; if there is a sink, the calls go there instead of into the
+// history.
+func read(path string, to sink) (*History, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("history: read: %w", err)
 	}
 	if st.IsDir() {
 		r := newReader(maxBuffer)
+		r.sink = to
 		if err := r.folder(path); err != nil {
 			return nil, fmt.Errorf("history: read: %w", err)
 		}
@@ -48,14 +62,20 @@ func Read(path string) (*History, error) {
 		return nil, fmt.Errorf("history: read: %s is neither a file nor a folder", path)
 	}
 	if read := text(f); read != nil {
-		return read(f, path)
+		h, err := read(f, path)
+		if h != nil && to != nil {
+			to.add(h.Calls)
+			h.Calls = nil
+		}
+		return h, err
 	}
-	return readAt(f, path, st.Size())
+	return readAt(f, path, st.Size(), to)
 }
 
 // readAt reads a merged or a client's file.
-func readAt(f io.ReaderAt, path string, size int64) (*History, error) {
+func readAt(f io.ReaderAt, path string, size int64, to sink) (*History, error) {
 	r := newReader(size)
+	r.sink = to
 	r.file(f, path, size)
 	return r.result(path)
 }
@@ -72,7 +92,7 @@ func (r *reader) result(path string) (*History, error) {
 		r.note(path, 0, "%d of %d streams are missing", missing, r.declared)
 	}
 	r.h.sort()
-	if len(r.h.Calls) == 0 {
+	if !slices.ContainsFunc(r.h.Streams, func(s Stream) bool { return s.Records > 0 }) {
 		return r.h, noRecords(path, r.h)
 	}
 	return r.h, nil
@@ -135,6 +155,7 @@ type reader struct {
 	buf      []byte
 	clients  map[uint32]string // the file in which each client was found
 	declared uint32            // streams that there should be, if anybody said
+	sink     sink              // nil: the calls stay in h
 }
 
 func (r *reader) note(file string, at int64, format string, args ...any) {
@@ -180,7 +201,7 @@ func (r *reader) open(path string) error {
 
 // file reads a merged file or a client's.
 func (r *reader) file(f io.ReaderAt, path string, size int64) {
-	if want := len(r.h.Calls) + int(min(size/slotSize, maxHint)); want > cap(r.h.Calls) {
+	if want := len(r.h.Calls) + int(min(size/slotSize, maxHint)); want > cap(r.h.Calls) && r.sink == nil {
 		r.h.Calls = slices.Grow(r.h.Calls, want-len(r.h.Calls))
 	}
 	if !r.begins(f, 0) && r.merged(f, path, size) {
@@ -207,6 +228,10 @@ func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	if r.adopt(&s, st, sp.from) {
 		r.clients[st.Client] = path
 		r.h.Calls = s.calls
+		if r.sink != nil {
+			r.sink.add(s.calls)
+			r.h.Calls = s.calls[:0]
+		}
 		r.h.Streams = append(r.h.Streams, st)
 	}
 	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
@@ -229,6 +254,9 @@ func (r *reader) adopt(s *streamReader, st Stream, at int64) bool {
 	}
 	s.note(at, "a second stream of this client; the one in %s has fewer records and is not used", other)
 	r.h.Streams = slices.Delete(r.h.Streams, i, i+1)
+	if r.sink != nil {
+		r.sink.retract(st.Client)
+	}
 	old := slices.DeleteFunc(s.calls[:s.first], func(c Call) bool { return c.Client == st.Client })
 	s.calls = append(old, s.calls[s.first:]...)
 	return true

@@ -1,0 +1,239 @@
+package history
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Keyed is a history taken apart by key, so that one that is larger than memory
+// can be judged key by key: its calls stand in files, each with those of some
+// of the keys. Close removes them.
+type Keyed struct {
+	Streams []Stream // as in a History
+	Damage  []Damage
+
+	dir   string
+	parts [spools]spool
+	// current is the generation of each client whose stream was replaced by a
+	// better one: what was written before does not count.
+	current map[uint32]uint32
+}
+
+// spools is into how many files the keys are dealt out. One of them is read
+// into memory per processor.
+const spools = 64
+
+// spool holds the calls about some of the keys.
+type spool struct {
+	file  *os.File
+	out   *bufio.Writer
+	calls int
+	keys  map[uint32]int // calls about each key
+}
+
+// A spooled call is its fields in the order of Call, then the key that it is
+// kept for, and the generation of its client's stream.
+const spooledSize = 96
+
+// ReadKeyed reads a history as Read does, with the same damage and errors, and
+// takes it apart in a new folder below tmp ("": the system's). It needs disk
+// space of about the history's own size. Text is read into memory first.
+func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
+	dir, err := os.MkdirTemp(tmp, "lockbench-keyed-")
+	if err != nil {
+		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
+	}
+	k := &Keyed{dir: dir, current: map[uint32]uint32{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.Close())
+		}
+	}()
+	for i := range k.parts {
+		p := &k.parts[i]
+		if p.file, err = os.Create(filepath.Join(dir, fmt.Sprintf("keys-%02d", i))); err != nil {
+			return nil, fmt.Errorf("history: take %s apart: %w", path, err)
+		}
+		p.out, p.keys = bufio.NewWriterSize(p.file, 64<<10), map[uint32]int{}
+	}
+	h, err := read(path, k)
+	if h == nil {
+		return nil, err
+	}
+	if err == nil || errors.Is(err, ErrNoRecords) {
+		k.Streams, k.Damage = h.Streams, h.Damage
+	}
+	for i := range k.parts {
+		p := &k.parts[i]
+		if ferr := p.out.Flush(); ferr != nil {
+			return nil, fmt.Errorf("history: take %s apart (free some disk space, or choose another folder): %w", path, ferr)
+		}
+		p.out = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Close removes the files.
+func (k *Keyed) Close() error {
+	var errs []error
+	for i := range k.parts {
+		if f := k.parts[i].file; f != nil {
+			errs = append(errs, f.Close())
+			k.parts[i].file = nil
+		}
+	}
+	if err := errors.Join(append(errs, os.RemoveAll(k.dir))...); err != nil {
+		return fmt.Errorf("history: remove what was taken apart: %w", err)
+	}
+	return nil
+}
+
+// add spools the calls of one stream, in the stream's order.
+func (k *Keyed) add(calls []Call) {
+	further := map[Attempt][]uint32{} // the further keys of batches
+	for i := range calls {
+		c := &calls[i]
+		k.put(c, c.Key)
+		if c.Kind == KindAlso {
+			further[c.Attempt] = append(further[c.Attempt], c.Key)
+			continue
+		}
+		for _, key := range further[c.Attempt] {
+			if key != c.Key {
+				k.put(c, key)
+			}
+		}
+	}
+}
+
+// retract makes what was spooled of a client count no more.
+func (k *Keyed) retract(client uint32) { k.current[client]++ }
+
+func (k *Keyed) put(c *Call, key uint32) {
+	p := &k.parts[spoolOf(key)]
+	p.keys[key]++
+	p.calls++
+	var b [spooledSize]byte
+	le := binary.LittleEndian
+	le.PutUint32(b[0:], c.Client)
+	le.PutUint32(b[4:], c.Seq)
+	b[8], b[9], b[10] = byte(c.Kind), byte(c.Outcome), byte(c.Flags)
+	le.PutUint32(b[12:], c.Key)
+	copy(b[16:32], c.Attempt[:])
+	for i, n := range [...]uint64{uint64(c.Intended), uint64(c.Invoke), uint64(c.Return), c.Fence, uint64(c.LeaseEnd), c.Arg, c.Value} {
+		le.PutUint64(b[32+8*i:], n)
+	}
+	le.PutUint32(b[88:], key)
+	le.PutUint32(b[92:], k.current[c.Client])
+	_, _ = p.out.Write(b[:]) // an error stays, and Flush tells it
+}
+
+// spoolOf spreads keys that follow one another.
+func spoolOf(key uint32) int { return int(key * 2654435761 >> 26) }
+
+func unspool(b []byte) (c Call, key, generation uint32) {
+	le := binary.LittleEndian
+	c = Call{
+		Client: le.Uint32(b[0:]), Seq: le.Uint32(b[4:]),
+		Kind: Kind(b[8]), Outcome: Outcome(b[9]), Flags: Flags(b[10]), Key: le.Uint32(b[12:]), Attempt: Attempt(b[16:32]),
+		Intended: int64(le.Uint64(b[32:])), Invoke: int64(le.Uint64(b[40:])), Return: int64(le.Uint64(b[48:])),
+		Fence: le.Uint64(b[56:]), LeaseEnd: int64(le.Uint64(b[64:])), Arg: le.Uint64(b[72:]), Value: le.Uint64(b[80:]),
+	}
+	return c, le.Uint32(b[88:]), le.Uint32(b[92:])
+}
+
+// each visits the calls of a spool that count, with the key that each is kept
+// for.
+func (k *Keyed) each(p *spool, visit func(c *Call, key uint32)) error {
+	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("history: read what was taken apart: %w", err)
+	}
+	in := bufio.NewReaderSize(p.file, 256<<10)
+	var b [spooledSize]byte
+	for range p.calls {
+		if _, err := io.ReadFull(in, b[:]); err != nil {
+			return fmt.Errorf("history: read what was taken apart: %w", err)
+		}
+		if c, key, generation := unspool(b[:]); generation == k.current[c.Client] {
+			visit(&c, key)
+		}
+	}
+	return nil
+}
+
+// Each visits every call once, in no particular order. The call is the
+// visitor's only until it returns.
+func (k *Keyed) Each(visit func(*Call)) error {
+	for i := range k.parts {
+		err := k.each(&k.parts[i], func(c *Call, key uint32) {
+			if key == c.Key {
+				visit(c)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keys visits every key with all calls about it, in no particular order: those
+// that name it, and the calls of the batches of which it is a further key. The
+// visitor is called by several goroutines at once; the calls are its own.
+func (k *Keyed) Keys(visit func(key uint32, calls []Call)) error {
+	next := make(chan *spool)
+	errs := make([]error, min(runtime.GOMAXPROCS(0), spools))
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for p := range next {
+				if errs[i] == nil {
+					errs[i] = k.group(p, visit)
+				}
+			}
+		})
+	}
+	// The largest first, so that no one is left alone with it in the end.
+	order := make([]*spool, spools)
+	for i := range order {
+		order[i] = &k.parts[i]
+	}
+	slices.SortFunc(order, func(a, b *spool) int { return b.calls - a.calls })
+	for _, p := range order {
+		next <- p
+	}
+	close(next)
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// group reads a spool and hands out its keys. Each key has its room set aside,
+// so that no call is in memory twice.
+func (k *Keyed) group(p *spool, visit func(key uint32, calls []Call)) error {
+	groups := make(map[uint32][]Call, len(p.keys))
+	for key, n := range p.keys {
+		groups[key] = make([]Call, 0, n)
+	}
+	err := k.each(p, func(c *Call, key uint32) { groups[key] = append(groups[key], *c) })
+	if err != nil {
+		return err
+	}
+	for key, calls := range groups {
+		delete(groups, key)
+		if len(calls) > 0 { // a stream that was replaced may have been all there was
+			visit(key, calls)
+		}
+	}
+	return nil
+}

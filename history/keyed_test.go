@@ -1,0 +1,156 @@
+package history
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// apart reads path key by key, and checks that this is the history h.
+func apart(t testing.TB, path string, h *History) {
+	t.Helper()
+	tmp := t.TempDir()
+	k, err := ReadKeyed(path, tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(k.Streams, h.Streams) || !slices.Equal(k.Damage, h.Damage) {
+		t.Errorf("streams %v, damage %v; want %v, %v", k.Streams, k.Damage, h.Streams, h.Damage)
+	}
+	var all []Call
+	if err := k.Each(func(c *Call) { all = append(all, *c) }); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(all, compareCalls)
+	sameCalls(t, all, h.Calls)
+
+	further := map[Attempt][]uint32{}
+	for _, c := range h.Calls {
+		if c.Kind == KindAlso {
+			further[c.Attempt] = append(further[c.Attempt], c.Key)
+		}
+	}
+	want := map[uint32][]Call{}
+	for _, c := range h.Calls {
+		keys := []uint32{c.Key}
+		if c.Kind != KindAlso {
+			keys = append(keys, further[c.Attempt]...)
+		}
+		slices.Sort(keys)
+		for _, key := range slices.Compact(keys) {
+			want[key] = append(want[key], c)
+		}
+	}
+	got := map[uint32][]Call{}
+	var mu sync.Mutex
+	err = k.Keys(func(key uint32, calls []Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		if got[key] != nil {
+			t.Errorf("key %d comes twice", key)
+		}
+		got[key] = calls
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d keys, want %d", len(got), len(want))
+	}
+	for key, calls := range want {
+		slices.SortFunc(got[key], compareCalls)
+		sameCalls(t, got[key], calls)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// batch makes a stream with batches and returns its file.
+func batch(t testing.TB, client uint32) string {
+	t.Helper()
+	w, path := create(t, t.TempDir(), Options{Client: client, Clock: NewClock()})
+	for i := range uint32(20) {
+		a := Attempt{byte(client), byte(i), 1}
+		for also := range i % 3 {
+			if _, err := w.Point(&Op{Kind: KindAlso, Key: 100 + also, Attempt: a}, &Result{Outcome: Accepted}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, kind := range []Kind{KindAcquire, KindRelease} {
+			if _, err := w.Begin(&Op{Kind: kind, Key: i % 4, Attempt: a}); err != nil {
+				t.Fatal(err)
+			}
+			w.End(&Result{Outcome: succeeded(kind)})
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestKeyed(t *testing.T) {
+	path, _ := small(t, 500)
+	apart(t, path, sound(t, path))
+
+	merged := filepath.Join(t.TempDir(), "batches")
+	if err := Merge(merged, batch(t, 1), batch(t, 2)); err != nil {
+		t.Fatal(err)
+	}
+	apart(t, merged, sound(t, merged))
+
+	text := filepath.Join(t.TempDir(), "text.jsonl")
+	write(t, text, []byte(exported(t, sound(t, path))))
+	apart(t, text, sound(t, text))
+
+	// With damage, and with two streams of one client, of which one counts.
+	data := load(t, path)
+	for i := 5; i < len(data); i += 7001 {
+		data[i] ^= 0x40
+	}
+	write(t, path, data)
+	h, err := Read(path)
+	if err != nil || len(h.Damage) == 0 {
+		t.Fatal(err)
+	}
+	apart(t, path, h)
+
+	dir := t.TempDir()
+	for i, n := range []int{30, 60, 10} {
+		w, _ := create(t, dir, Options{Client: 7, Clock: NewClock()})
+		pour(t, w, uint64(i), n)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(w.path, filepath.Join(dir, "c"+string(rune('a'+i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err = Read(dir)
+	if err != nil || len(h.Damage) == 0 {
+		t.Fatal(err, "two streams of one client are no damage")
+	}
+	apart(t, dir, h)
+}
+
+func TestKeyedOfNothing(t *testing.T) {
+	tmp := t.TempDir()
+	empty := filepath.Join(t.TempDir(), "empty")
+	write(t, empty, nil)
+	if _, err := ReadKeyed(empty, tmp); !errors.Is(err, ErrNoRecords) {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, err := ReadKeyed(filepath.Join(tmp, "nowhere"), tmp); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
