@@ -1,0 +1,203 @@
+package run
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// trial is one scenario and what it must come to.
+type trial struct {
+	name, recipe string
+	settings     scenario.Settings
+	check        func(t *testing.T, r scenario.Result)
+}
+
+// try carries all trials out in one run, so that they share their servers.
+func try(t *testing.T, trials []trial) Outcome {
+	t.Helper()
+	var list []scenario.Scenario
+	for _, tr := range trials {
+		s := tr.settings
+		if s.Warmup == nil && s.Workload.Kind != scenario.Takeover {
+			s.Warmup = duration(100 * time.Millisecond)
+		}
+		sc := plan(t, []string{tr.recipe}, s)[0]
+		sc.Name = tr.name
+		list = append(list, sc)
+	}
+	o := options(t, list)
+	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
+		o.Binaries["etcd"] = etcd
+	}
+	out, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tr := range trials {
+		t.Run(tr.name, func(t *testing.T) {
+			r := out.Document.Scenarios[i]
+			if r.Status != scenario.StatusDone {
+				t.Fatalf("%s: %s", r.Status, r.Reason)
+			}
+			tr.check(t, r)
+			if t.Failed() {
+				t.Logf("verdict %s, promise %s, liveness %s: %v; surprises %v, warnings %v, faults %+v", r.Safety.Verdict, r.Safety.Promise, r.Safety.Liveness, r.Safety.Why, r.Surprises, r.Warnings, r.Faults)
+			}
+		})
+	}
+	return out
+}
+
+// asExpected is the check of a lock that does what it should.
+func asExpected(t *testing.T, r scenario.Result) {
+	t.Helper()
+	if r.AsExpected == nil || !*r.AsExpected || r.Acquired+r.Busy == 0 {
+		t.Errorf("%s: not as expected; %d acquired", r.Recipe, r.Acquired)
+	}
+}
+
+func load(kind string) *scenario.Workload {
+	return &scenario.Workload{Kind: kind, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 2 * time.Millisecond}}
+}
+
+// Every kind of load on a lock that is right, and those that find something on
+// one that is wrong, whole runs through.
+func TestLoads(t *testing.T) {
+	short := duration(1500 * time.Millisecond)
+	try(t, []trial{
+		{"try-storm", "reference/mutex", scenario.Settings{Workload: load(scenario.TryStorm), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if r.Busy == 0 || r.Acquired == 0 {
+				t.Errorf("%d tries held, %d busy", r.Acquired, r.Busy)
+			}
+		}},
+		{"churn", "redis/token", scenario.Settings{Workload: load(scenario.Churn), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if r.Failed == 0 {
+				t.Error("nobody gave up")
+			}
+		}},
+		{"reentrant", "redis/reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, asExpected},
+		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			if r.Safety.Verdict != scenario.Unsafe {
+				t.Error("the inner release frees the outer hold, and nobody saw it")
+			}
+		}},
+		{"batch", "redis/batch", scenario.Settings{Workload: load(scenario.Batch), Clients: []int{6}, Duration: short}, asExpected},
+	})
+}
+
+// Who a fault killed is told as such, and proves nothing against the lock.
+func TestHolderKill(t *testing.T) {
+	ttl := duration(time.Second)
+	out := try(t, []trial{
+		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
+			func(t *testing.T, r scenario.Result) {
+				asExpected(t, r)
+				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
+					t.Error("the kill was not effective")
+				}
+				if r.Takeover == nil || r.Takeover.Holds != 1 || r.Takeover.Granted != 1 {
+					t.Errorf("takeover %+v, want one hold that passed on", r.Takeover)
+				}
+			}},
+		{"takeover", "reference/mutex", scenario.Settings{Workload: load(scenario.Takeover), Clients: []int{8}, TTL: ttl, Duration: duration(4 * time.Second)},
+			func(t *testing.T, r scenario.Result) {
+				asExpected(t, r)
+				if r.Takeover == nil || r.Takeover.Holds != 4 || r.Takeover.Granted != 4 {
+					t.Errorf("takeover %+v, want four holds that passed on", r.Takeover)
+				}
+			}},
+	})
+	for name, clients := range map[string]int{"killed": 1, "takeover": 4} {
+		dir := filepath.Join(out.Dir, scenario.DirScenarios, name)
+		var samples scenario.Samples
+		readJSON(t, filepath.Join(dir, scenario.FileSamples), &samples)
+		killed := 0
+		for _, w := range samples.Workers {
+			switch {
+			case w.Error != "":
+				t.Errorf("%s: %+v", name, w)
+			case w.Killed != "":
+				killed++
+				if w.Killed != "holder-kill-1" || len(w.Clients) != clients {
+					t.Errorf("%s: killed %+v", name, w)
+				}
+			}
+		}
+		h, err := history.Read(filepath.Join(dir, scenario.FileHistory))
+		if err != nil || killed != 1 {
+			t.Fatalf("%s: %d workers killed, %v", name, killed, err)
+		}
+		open := 0
+		for _, s := range h.Streams {
+			if !s.Sealed {
+				open++
+			}
+		}
+		if open != clients || len(h.Damage) > 0 {
+			t.Errorf("%s: %d streams without an end, want %d; damage %v", name, open, clients, h.Damage)
+		}
+	}
+}
+
+// Faults at named steps hit a client that stands there; the step that nobody
+// comes to is a miss.
+func TestStepFaults(t *testing.T) {
+	ttl := duration(time.Second)
+	at := duration(200 * time.Millisecond)
+	effective := func(t *testing.T, r scenario.Result) {
+		if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
+			t.Error("the fault was not effective")
+		}
+		if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
+			t.Error("a waiter that stands still, or dies, is no harm to the right lock")
+		}
+	}
+	spec := func(kind, step string) []scenario.FaultSpec {
+		return []scenario.FaultSpec{{Kind: kind, At: at, Step: step}}
+	}
+	short := spec(scenario.StepPause, "waiting")
+	short[0].For = duration(500 * time.Millisecond)
+	out := try(t, []trial{
+		{"pause", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3 * time.Second), Faults: short}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: spec(scenario.StepKill, "waiting")}, effective},
+		// The recipe has the step of those that are woken, and polls.
+		{"nobody", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: spec(scenario.StepKill, "woken")}, func(t *testing.T, r scenario.Result) {
+			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
+				t.Errorf("as expected is %v", r.AsExpected)
+			}
+		}},
+	})
+	for name, want := range map[string]string{"pause": "armed injected heal_started healed", "kill": "armed injected effective"} {
+		var got []string
+		for _, e := range faultEvents(t, filepath.Join(out.Dir, scenario.DirScenarios, name)) {
+			got = append(got, e.Event)
+			if e.Step != "waiting" || e.Event != "armed" && (e.Client == nil || e.Key == nil || e.Attempt == "" || e.PID == 0) {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		if words := strings.Join(got, " "); words != want {
+			t.Errorf("%s: events %q, want %q", name, words, want)
+		}
+	}
+}
+
+// A load that the recipe cannot serve is refused in so many words.
+func TestUnsupportedLoad(t *testing.T) {
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.Batch), Clients: []int{2}})
+	out, err := Run(t.Context(), options(t, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := out.Document.Scenarios[0]; r.Status != scenario.StatusFailed || !strings.Contains(r.Reason, "reference/mutex cannot take several keys at once: "+errors.ErrUnsupported.Error()) {
+		t.Errorf("%s: %s", r.Status, r.Reason)
+	}
+}
