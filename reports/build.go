@@ -13,7 +13,7 @@ import (
 func build(r run) *content {
 	b := newBuilder(r)
 	d := r.doc
-	es := experiments(d.Scenarios)
+	es := experiments(loads(d.Scenarios))
 	c := &content{Title: "lockbench " + clean(d.Suite), Facts: facts(d)}
 	if d.Suite == "" {
 		c.Title = "lockbench"
@@ -25,11 +25,14 @@ func build(r run) *content {
 		}
 	}
 	add(b.servers())
+	add(b.properties())
 	add(b.uncontended(es))
 	add(b.contended(es))
 	add(b.cost(es))
 	add(b.openLoop(es))
+	add(b.takeover(es))
 	add(b.safety(es))
+	add(b.thresholds(es))
 	add(b.controls(es))
 	c.Answers = answers(r, es)
 	for _, w := range d.Warnings {
@@ -40,7 +43,7 @@ func build(r run) *content {
 	}
 	c.Notes = b.notes
 	c.Surprises = surprises(d)
-	c.Closing, c.ClosingOK = closing(d, len(es) > 0)
+	c.Closing, c.ClosingOK = closing(d, len(d.Scenarios) > 0)
 	return c
 }
 
@@ -209,7 +212,7 @@ func outcomeOf(r result) outcome {
 		return outcomeFailed
 	}
 	e := r.Expect
-	expects := e.Verdict != "" || e.Promise != "" || e.Liveness != "" || len(e.Thresholds) > 0
+	expects := e.Verdict != "" || e.Promise != "" || e.Liveness != "" || len(e.Thresholds) > 0 || measuresProperties(r)
 	switch {
 	case r.AsExpected != nil && !*r.AsExpected:
 		return outcomeWrong

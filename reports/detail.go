@@ -23,6 +23,7 @@ type detail struct {
 	Numbers    []fact
 	Latencies  []latencyRow
 	Registers  []registerRow
+	Properties []propertyRow
 	Causes     []string
 	Witnesses  []witnessView
 	Faults     [][]fact
@@ -78,14 +79,19 @@ func detailOf(run run, i int, r result) detail {
 	for _, s := range r.Surprises {
 		d.Surprises = append(d.Surprises, clean(s))
 	}
+	d.Properties = propertyRows(r)
 	for _, s := range r.Warnings {
 		d.Warnings = append(d.Warnings, clean(s))
 	}
 	dir := scenario.DirScenarios + "/" + r.Name + "/"
-	for _, l := range []link{{scenario.FileScenario, "specification"}, {scenario.FileHistory, "history"}, {scenario.FileLatency, "histograms"}, {scenario.FileFaults, "faults"}, {scenario.FileSamples, "samples"}} {
+	for _, l := range []link{{scenario.FileScenario, "specification"}, {scenario.FileHistory, "history"}, {scenario.FileLatency, "histograms"}, {scenario.FileFaults, "faults"}, {scenario.FileSamples, "samples"}, {scenario.FileProperties, "properties"}} {
 		if r.Name != "" && run.has(dir+l.Path) {
 			d.Links = append(d.Links, link{dir + l.Path, l.What})
 		}
+	}
+	if measuresProperties(r) {
+		d.Unmeasured = nil // there was no load
+		return d
 	}
 	if cut := r.Acquired > 0 || r.Safety.Verdict == scenario.Unsafe; r.Status != scenario.StatusDone && !cut {
 		return d
@@ -145,7 +151,8 @@ func numbers(r result) []fact {
 	for _, m := range []struct {
 		name string
 		m    metric
-	}{{"throughput per s", mThroughput()}, {"fairness (Jain)", mFairness()}, {"requests per acquire", mRequests()}, {"server CPU s per 1000", mServerCPU()}, {"client CPU s per 1000", mClientCPU()}} {
+	}{{"throughput per s", mThroughput()}, {"fairness (Jain)", mFairness()}, {"requests per acquire", mRequests()}, {"server CPU s per 1000", mServerCPU()}, {"client CPU s per 1000", mClientCPU()},
+		{"tries per s", mTries()}, {"woken per release", mWoken()}, {"grants that overtook a waiter", mInversions()}} {
 		if v, ok := m.m.get(r); ok {
 			fs = append(fs, fact{m.name, m.m.format(v)})
 		}
@@ -155,6 +162,15 @@ func numbers(r result) []fact {
 	}
 	if r.UnavailableNS != nil {
 		fs = append(fs, fact{"longest time without a grant", nanos(float64(*r.UnavailableNS))})
+	}
+	if n := r.Busy; n > 0 {
+		fs = append(fs, fact{"tries refused", count(n)})
+	}
+	if l := r.CodeLines; l != nil {
+		fs = append(fs, fact{"lines of code", fmt.Sprintf("%s of its own, %s shared by its backend's recipes", count(l.Recipe), count(l.Shared))})
+	}
+	if t := r.Takeover; t != nil {
+		fs = append(fs, fact{"keys of dead clients granted again", fmt.Sprintf("%s of %s", count(t.Granted), count(t.Holds))})
 	}
 	if r.RecoveryNS != nil {
 		fs = append(fs, fact{"heal to the next grant", nanos(float64(*r.RecoveryNS))})
@@ -208,10 +224,10 @@ func faultFacts(f scenario.FaultResult) []fact {
 	if f.OthersGrantedNS > 0 {
 		others = "yes, at " + stamp(f.OthersGrantedNS)
 	}
-	if f.Status != "effective" {
+	if f.Status != "effective" || kills(f) {
 		others = ""
 	}
-	fs := []fact{{"fault", clean(f.Kind)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
+	fs := []fact{{"fault", clean(f.Kind)}, {"step", clean(f.Step)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
 		{"armed", stamp(f.ArmedNS)}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
 		{"granted to others meanwhile", others}, {"longest wait touched by it", longest}}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })

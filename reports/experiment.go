@@ -33,8 +33,8 @@ type point struct {
 // setting is what must be equal within an experiment.
 type setting struct {
 	group, kind, dist, hold, think, arrival string
-	keys                                    int
-	zipf, rate                              float64
+	keys, depth, batch, connections         int
+	zipf, rate, readers                     float64
 	limit, ttl                              time.Duration
 	watch                                   bool
 }
@@ -44,9 +44,10 @@ func settingOf(r result) setting {
 	s := setting{
 		group: r.Group, kind: l.Kind, dist: l.Distribution, hold: l.Hold.String(), think: l.Think.String(), arrival: l.Arrival,
 		keys: l.Keys, zipf: l.ZipfS, rate: l.Rate, limit: l.AcquireLimit.D(), ttl: r.TTL.D(), watch: l.WatchLease,
+		depth: l.Depth, batch: l.Batch, connections: l.Connections, readers: l.Readers,
 	}
-	if l.Kind == "uncontended" {
-		s.keys = 0 // one per client
+	if l.Kind == scenario.Uncontended || l.Kind == scenario.Takeover {
+		s.keys = 0 // by the number of clients
 	}
 	return s
 }
@@ -54,8 +55,12 @@ func settingOf(r result) setting {
 func faultKinds(r result) []string {
 	var kinds []string
 	for _, f := range r.Faults {
-		if !slices.Contains(kinds, f.Kind) {
-			kinds = append(kinds, f.Kind)
+		kind := f.Kind
+		if f.Step != "" {
+			kind += " at " + f.Step
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 	}
 	slices.Sort(kinds)
@@ -220,13 +225,18 @@ func (e *experiment) conditions() string {
 	case l.Kind != "":
 		parts = append(parts, clean(l.Kind))
 	}
+	parts = append(parts, abilities(l)...)
 	if len(e.counts) == 1 {
 		parts = append(parts, plural(e.counts[0], "client", "clients"))
 	}
-	parts = append(parts, "hold "+l.Hold.String())
-	if e.open() {
+	if l.Kind != scenario.Takeover {
+		parts = append(parts, "hold "+l.Hold.String())
+	}
+	switch {
+	case l.Kind == scenario.Takeover:
+	case e.open():
 		parts = append(parts, fmt.Sprintf("%s arrivals, %s/s", clean(l.Arrival), rate(l.Rate)))
-	} else {
+	default:
 		parts = append(parts, "think "+l.Think.String())
 	}
 	if e.ttl > 0 {
@@ -242,6 +252,24 @@ func (e *experiment) conditions() string {
 		parts = append(parts, "window "+d)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// abilities says what is particular to some kinds of load.
+func abilities(l scenario.Load) []string {
+	var parts []string
+	if l.Readers > 0 {
+		parts = append(parts, fmt.Sprintf("%g %% readers", 100*l.Readers))
+	}
+	if l.Depth > 0 {
+		parts = append(parts, fmt.Sprintf("locked %d deep", l.Depth))
+	}
+	if l.Batch > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d keys at once", l.Batch, l.Keys))
+	}
+	if l.Connections > 0 {
+		parts = append(parts, "pool of "+plural(l.Connections, "connection", "connections"))
+	}
+	return parts
 }
 
 // brief tells an experiment from others in a few words.

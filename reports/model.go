@@ -59,6 +59,7 @@ type row struct {
 
 type cell struct {
 	Text  string
+	Hover string // what HTML shows of it on request
 	Class class
 	Marks []int
 }

@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/lockbench/lockbench/scenario"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // drawPlots draws every figure that the run has data for. The notes name those
 // it has none for.
 func drawPlots(r run) ([]plotFile, []string, error) {
-	es := experiments(r.doc.Scenarios)
+	es := experiments(loads(r.doc.Scenarios))
 	ls := looks(es)
 	var figures []figure
 	var notes []string
@@ -56,7 +58,10 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 			add(percentiles(r, e, n, ls, "wait under contention"))
 			add(throughput(e, ls), "")
 		default:
-			add(overTime(e, ls), "")
+			add(takeoverTimes(e, ls), "")
+			if e.load.Kind != scenario.Takeover { // whose grants are the takeovers alone
+				add(overTime(e, ls), "")
+			}
 		}
 	}
 	var files []plotFile

@@ -228,8 +228,11 @@ func (b columns) Plot(c draw.Canvas, p *plot.Plot) {
 func faultSpans(r result) shade {
 	var s shade
 	for _, f := range r.Faults {
-		if f.HealedNS > f.InjectedNS {
+		switch {
+		case f.HealedNS > f.InjectedNS:
 			s = append(s, span{0, float64(f.InjectedNS) / 1e9, float64(f.HealedNS) / 1e9})
+		case f.InjectedNS > 0: // a kill has no end: a line where it struck
+			s = append(s, span{0, float64(f.InjectedNS) / 1e9, float64(f.InjectedNS)/1e9 + 0.04})
 		}
 	}
 	return s

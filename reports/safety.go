@@ -17,10 +17,12 @@ func (b *builder) safety(es []*experiment) section {
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
-			column{Name: "verdict", Left: true}, column{Name: "promise", Left: true}, column{Name: "liveness", Left: true},
-			column{Group: "plain reg.", Name: "lost"}, column{Group: "plain reg.", Name: "stale"},
-			column{Group: "fenced reg.", Name: "lost"}, column{Group: "fenced reg.", Name: "refused"},
-			column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
+			column{Name: "verdict", Left: true}, column{Name: "promise", Left: true}, column{Name: "liveness", Left: true})
+		if e.guarded() {
+			t.Cols = append(t.Cols, column{Group: "plain reg.", Name: "lost"}, column{Group: "plain reg.", Name: "stale"},
+				column{Group: "fenced reg.", Name: "lost"}, column{Group: "fenced reg.", Name: "refused"})
+		}
+		t.Cols = append(t.Cols, column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
 		b.rows(&t, e, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
 		t.Below = faultLines(e)
 		s.Tables = append(s.Tables, t)
@@ -42,7 +44,9 @@ func (b *builder) safetyCells(e *experiment, rs []result) []cell {
 	for _, a := range answerKinds {
 		cs = append(cs, b.answer(rs, a))
 	}
-	cs = append(cs, b.registerCells(rs)...)
+	if e.guarded() {
+		cs = append(cs, b.registerCells(rs)...)
+	}
 	cs = append(cs, b.longestWait(e, rs), asExpected(rs))
 	return cs
 }
@@ -220,6 +224,7 @@ func faultLines(e *experiment) []string {
 				switch {
 				case f.Status != "effective":
 					missed = append(missed, fmt.Sprintf("%s (%s)", clean(r.Name), or(clean(f.Reason), "the run gives no reason")))
+				case kills(f): // what became of the dead one's key stands under TAKEOVER
 				case f.OthersGrantedNS > 0:
 					hit, others = hit+1, others+1
 				default:
@@ -247,6 +252,12 @@ func faultLines(e *experiment) []string {
 		lines = append(lines, "The fault missed, so nothing is proved: "+strings.Join(missed, "; ")+".")
 	}
 	return lines
+}
+
+// kills reports whether a fault ended its client: then there is no while in
+// which it lasted.
+func kills(f scenario.FaultResult) bool {
+	return f.Kind == scenario.HolderKill || f.Kind == scenario.StepKill
 }
 
 func allSafe(e *experiment) bool {

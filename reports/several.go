@@ -146,7 +146,7 @@ func match(runs []run) []*matched {
 	byID := map[id]*matched{}
 	var all []*matched
 	for i, r := range runs {
-		for _, e := range experiments(r.doc.Scenarios) {
+		for _, e := range experiments(loads(r.doc.Scenarios)) {
 			s := settingOf(e.all()[0])
 			k := id{s, strings.Join(e.faults, "+")}
 			m := byID[k]

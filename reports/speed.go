@@ -137,6 +137,7 @@ func (b *builder) contended(es []*experiment) section {
 // cost: what an acquire costs both sides.
 func (b *builder) cost(es []*experiment) section {
 	s := section{Title: "COST", Lead: "What one acquire costs: requests from the servers' own counters, processor time of both sides (seconds per 1000 acquires = milliseconds each)."}
+	s.Tables = nonEmpty(b.price(es))
 	for _, e := range es {
 		if len(e.faults) > 0 {
 			continue

@@ -94,6 +94,21 @@ func mClientCPU() metric {
 	return float("client_cpu_s_per_1000", number, func(r scenario.Result) *float64 { return r.ClientCPU })
 }
 
+func mWoken() metric {
+	return float("woken_per_release", number, func(r scenario.Result) *float64 { return r.WokenPerRelease })
+}
+func mTries() metric {
+	return float("tries_per_s", rate, func(r scenario.Result) *float64 { return r.TriesPerSecond })
+}
+func mInversions() metric {
+	return metric{"order_inversions", func(r scenario.Result) (float64, bool) {
+		if p := r.OrderInversions; p != nil {
+			return float64(*p), true
+		}
+		return 0, false
+	}, func(v float64) string { return count(int64(v)) }}
+}
+
 // why tells the reason for which runs have no number of that field.
 func why(runs []scenario.Result, field string) string {
 	for _, r := range runs {

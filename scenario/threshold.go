@@ -3,9 +3,11 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Threshold is an expectation of performance: "acquire.p99 < 20ms",
@@ -134,14 +136,40 @@ func parseValue(unit, s string) (float64, error) {
 
 // String is what ParseThreshold reads.
 func (t Threshold) String() string {
-	value := strconv.FormatFloat(t.Value, 'f', -1, 64)
-	switch metrics()[t.Metric].unit {
+	return t.Metric + " " + t.Op + " " + metrics()[t.Metric].write(t.Value)
+}
+
+// write is a value with its metric's unit.
+func (m metric) write(v float64) string {
+	number := strconv.FormatFloat(v, 'f', -1, 64)
+	switch m.unit {
 	case unitTime:
-		value = Duration(t.Value).String()
+		return Duration(v).String()
 	case unitRate:
-		value += "/s"
+		return number + "/s"
 	}
-	return t.Metric + " " + t.Op + " " + value
+	return number
+}
+
+// Measured is what r measured of the threshold's metric, with its unit, rounded
+// for a reader. known is false if it did not.
+func (t Threshold) Measured(r Result) (text string, known bool) {
+	m, ok := metrics()[t.Metric]
+	if !ok {
+		return "", false
+	}
+	got, ok := m.read(r)
+	if !ok {
+		return "", false
+	}
+	if m.unit == unitTime {
+		step := time.Duration(1)
+		for step*1000 <= time.Duration(got) {
+			step *= 10
+		}
+		return m.write(float64(time.Duration(got).Round(step))), true
+	}
+	return m.write(math.Round(got*100) / 100), true
 }
 
 // Check compares what r measured. known is false if r did not measure it: then

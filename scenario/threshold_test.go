@@ -48,6 +48,9 @@ func TestThresholds(t *testing.T) {
 		if met, known := th.Check(measured); met != want.met || known != want.known {
 			t.Errorf("%s: met %t, known %t; want %+v", text, met, known, want)
 		}
+		if got, known := th.Measured(measured); known != want.known || known && got == "" {
+			t.Errorf("%s: measured %q, %t", text, got, known)
+		}
 		if again, err := scenario.ParseThreshold(th.String()); err != nil || again != th {
 			t.Errorf("%s is written as %s, which reads as %+v, %v", text, th, again, err)
 		}

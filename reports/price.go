@@ -1,0 +1,69 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// price: what a recipe costs, in one line: requests of an acquire when nobody
+// else wants the lock and when many do, how many clients a release wakes, and
+// what there is to write.
+func (b *builder) price(es []*experiment) table {
+	alone, many := widest(es, scenario.Uncontended), widest(es, scenario.HotKey)
+	if alone == nil || many == nil || !slices.ContainsFunc(slices.Concat(alone.all(), many.all()), priced) {
+		return table{}
+	}
+	n, crowd := alone.counts[len(alone.counts)-1], many.counts[len(many.counts)-1]
+	t := table{
+		Title: fmt.Sprintf("each recipe: alone with %s on keys of their own, contended with %s on one key", plural(n, "client", "clients"), plural(crowd, "client", "clients")),
+		Head:  "recipe", Cols: []column{{Group: "requests per acquire", Name: "alone"}, {Group: "requests per acquire", Name: "contended"},
+			{Group: "woken", Name: "per release"}, {Group: "overtaken", Name: "in the queue"}, {Group: "lines of code", Name: "own"}, {Group: "lines of code", Name: "shared"}},
+	}
+	for _, name := range slices.Concat(alone.rows, without(many.rows, alone.rows)) {
+		single, hot := alone.runs[point{name, n}], many.runs[point{name, crowd}]
+		r := row{Head: name}
+		if why := absent(slices.Concat(single, hot)); why != "" {
+			r.Span, r.Class = why, warn
+			t.Rows = append(t.Rows, r)
+			continue
+		}
+		r.Cells = []cell{
+			b.at(alone, name, n, "requests per acquire", mRequests()), b.at(many, name, crowd, "requests per acquire", mRequests()),
+			b.at(many, name, crowd, "woken per release", mWoken()), b.at(many, name, crowd, "the order of grants", mInversions()),
+		}
+		r.Cells = append(r.Cells, b.lines(slices.Concat(single, hot))...)
+		t.Rows = append(t.Rows, r)
+	}
+	t.Below = []string{"Lines of code are the recipe's own and those that its backend's recipes share, without comments, blank lines and tests."}
+	return t
+}
+
+// priced tells that a result has more than its requests to show here.
+func priced(r result) bool { return r.CodeLines != nil || r.WokenPerRelease != nil }
+
+// widest is the experiment of a kind of load, without faults and in a closed
+// loop, that most subjects took part in.
+func widest(es []*experiment, kind string) *experiment {
+	var best *experiment
+	for _, e := range es {
+		if e.load.Kind == kind && len(e.faults) == 0 && !e.open() && !e.onlyControls() && (best == nil || len(e.rows) > len(best.rows)) {
+			best = e
+		}
+	}
+	return best
+}
+
+func without(names, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
+}
+
+func (b *builder) lines(rs []result) []cell {
+	for _, r := range rs {
+		if l := r.CodeLines; l != nil {
+			return []cell{{Text: count(l.Recipe)}, {Text: count(l.Shared)}}
+		}
+	}
+	return filled(b.dash("lines of code: "+why(done(rs), "code_lines")), 2)
+}

@@ -1,0 +1,145 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// measuresProperties tells that a result is of no load, but of the recipe's
+// properties one by one.
+func measuresProperties(r result) bool { return r.Workload.Kind == scenario.Properties }
+
+// loads leaves out what is no load.
+func loads(rs []result) []result {
+	return slices.DeleteFunc(slices.Clone(rs), measuresProperties)
+}
+
+// propertyHead is a property's heading: a short name, and who asks for it.
+type propertyHead struct{ short, group string }
+
+const (
+	asked   = "named by the documents"
+	careful = "of a lock built with care"
+)
+
+func propertyHeads() map[string]propertyHead {
+	return map[string]propertyHead{
+		"exclusive": {"excl", asked}, "deadlock-free": {"dlfree", asked}, "symmetric": {"symm", asked}, "available": {"avail", asked},
+		"reentrant": {"reent", asked}, "blocking": {"block", asked}, "nonblocking": {"try", asked}, "expiry": {"expiry", asked},
+		"ordered": {"order", asked}, "read-write": {"r/w", asked}, "batch": {"batch", asked},
+		"says-lost": {"lost", careful}, "leaves-clean": {"clean", careful}, "tells-loss": {"told", careful}, "extends": {"ext", careful}, "once": {"once", careful},
+	}
+}
+
+// properties: which property each recipe has, as measured, beside what it
+// promises.
+func (b *builder) properties() section {
+	s := section{Title: "PROPERTIES", Lead: "Each property of each recipe as it was measured on real servers, compared with what the recipe promises."}
+	byRecipe := map[string][]result{}
+	var recipes, names []string
+	for _, r := range b.run.doc.Scenarios {
+		if !measuresProperties(r) {
+			continue
+		}
+		l := label(r)
+		if byRecipe[l] == nil {
+			recipes = append(recipes, l)
+		}
+		byRecipe[l] = append(byRecipe[l], r)
+		for _, p := range r.Properties {
+			if !slices.Contains(names, p.Property) {
+				names = append(names, p.Property)
+			}
+		}
+	}
+	t := table{Head: "recipe"}
+	heads := propertyHeads()
+	var words []string
+	for _, n := range names {
+		h, ok := heads[n]
+		if !ok {
+			h.short = clean(n)
+		}
+		t.Cols = append(t.Cols, column{Group: h.group, Name: h.short, Left: true})
+		if h.short != clean(n) {
+			words = append(words, h.short+" "+clean(n))
+		}
+	}
+	for _, l := range recipes {
+		rs := byRecipe[l]
+		r := row{Head: l}
+		if why := absent(rs); why != "" {
+			r.Span, r.Class = why, warn
+			t.Rows = append(t.Rows, r)
+			continue
+		}
+		for _, n := range names {
+			r.Cells = append(r.Cells, b.property(l, n, done(rs)))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	t.Below = []string{"yes, no: measured. !: not what the recipe promises, see the note. –: does not apply. ?: not decided. " + "Short for: " + strings.Join(words, ", ") + "."}
+	s.Tables = nonEmpty(t)
+	return s
+}
+
+// property is one cell. Of several runs one that is not as promised decides.
+func (b *builder) property(recipe, name string, rs []result) cell {
+	var found *scenario.Property
+	for _, r := range rs {
+		for i := range r.Properties {
+			p := &r.Properties[i]
+			if p.Property == name && (found == nil || found.AsPromised() && !p.AsPromised()) {
+				found = p
+			}
+		}
+	}
+	if found == nil {
+		return b.dash(fmt.Sprintf("%s, %s: not among the properties that were measured", recipe, name))
+	}
+	evidence := clean(found.Evidence)
+	c := cell{Hover: fmt.Sprintf("%s: promised %s, measured %s. %s", clean(name), clean(found.Promised), clean(found.Measured), evidence)}
+	switch found.Measured {
+	case scenario.Yes:
+		c.Text, c.Class = "yes", good
+	case scenario.No:
+		c.Text = "no"
+	case scenario.NotApplicable:
+		c.Text, c.Class = none, mute
+	default:
+		c.Text, c.Class = "?", warn
+	}
+	if found.AsPromised() {
+		return c
+	}
+	if found.Measured != scenario.Undecided {
+		c.Text, c.Class = c.Text+"!", bad
+	}
+	c.Marks = []int{b.note(fmt.Sprintf("%s, %s: promised %s, measured %s: %s", recipe, clean(name), clean(found.Promised), clean(found.Measured), evidence))}
+	return c
+}
+
+// propertyRow is one property in a scenario's full account.
+type propertyRow struct {
+	Name, Claim, Promised, Measured, Evidence string
+	Class                                     class
+}
+
+func propertyRows(r result) []propertyRow {
+	var rows []propertyRow
+	for _, p := range r.Properties {
+		row := propertyRow{Name: clean(p.Property), Claim: clean(p.Claim), Promised: clean(p.Promised), Measured: clean(p.Measured), Evidence: clean(p.Evidence)}
+		switch {
+		case p.AsPromised():
+		case p.Measured == scenario.Undecided:
+			row.Class = warn
+		default:
+			row.Class = bad
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,106 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// takeover: how long the lock of a client that died stayed taken, beside what
+// the recipe promises.
+func (b *builder) takeover(es []*experiment) section {
+	s := section{Title: "TAKEOVER", Lead: "Clients were killed (SIGKILL) while they held a lock that others waited for. From death: until another was granted it. Lifetime: from when the dead client last had the lock confirmed; that is the lease as it really was."}
+	for _, e := range es {
+		if !slices.ContainsFunc(done(e.all()), func(r result) bool { return r.Takeover != nil }) {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
+		t.Cols = append(t.Cols, column{Group: "promised", Name: "bound"},
+			column{Group: "from death", Name: "p50"}, column{Group: "from death", Name: "p99"}, column{Group: "from death", Name: "max"},
+			column{Group: "lifetime", Name: "min"}, column{Group: "lifetime", Name: "p50"}, column{Group: "lifetime", Name: "max"},
+			column{Group: "keys", Name: "granted"}, column{Group: "keys", Name: "never", Left: true})
+		b.rows(&t, e, func(rs []result) []cell { return b.takeoverCells(done(rs)) })
+		t.Below = []string{"The bound is the recipe's own, for this TTL; a waiter that polls may add its interval. Never: not granted again before the end, and how long it was waited for."}
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// takeovers gathers those of several runs.
+func takeovers(rs []result) (sum scenario.TakeoverTimes, any bool) {
+	for _, r := range rs {
+		t := r.Takeover
+		if t == nil {
+			continue
+		}
+		any = true
+		sum.Holds, sum.Granted = sum.Holds+t.Holds, sum.Granted+t.Granted
+		sum.BoundNS, sum.UnansweredNS = t.BoundNS, max(sum.UnansweredNS, t.UnansweredNS)
+		sum.Each = append(sum.Each, t.Each...)
+		if t.Lifetime != nil {
+			sum.Lifetime = t.Lifetime
+		}
+	}
+	return sum, any
+}
+
+func (b *builder) takeoverCells(rs []result) []cell {
+	t, any := takeovers(rs)
+	if !any {
+		return filled(b.dash("takeover: "+why(rs, "takeover")), 9)
+	}
+	bound := cell{Text: "none", Class: warn}
+	if t.BoundNS > 0 {
+		bound = cell{Text: nanos(float64(t.BoundNS))}
+	}
+	cells := []cell{bound}
+	deaths, lives := fromDeath(t), lifetimes(t)
+	if len(deaths) == 0 {
+		cells = append(cells, filled(b.dash("time from death: "+why(rs, "from_death_ns")), 3)...)
+	} else {
+		cells = append(cells, quantiles(deaths, 0.5, 0.99, 1)...)
+	}
+	if t.Lifetime == nil {
+		cells = append(cells, filled(b.dash("lifetime: "+why(rs, "lifetime_ns")), 3)...)
+	} else {
+		cells = append(cells, quantiles(lives, 0, 0.5, 1)...)
+	}
+	never := cell{Text: "0"}
+	if n := t.Holds - t.Granted; n > 0 {
+		never = cell{Text: fmt.Sprintf("%s in %s", count(n), nanos(float64(t.UnansweredNS))), Class: bad}
+	}
+	return append(cells, cell{Text: fmt.Sprintf("%s/%s", count(t.Granted), count(t.Holds))}, never)
+}
+
+func fromDeath(t scenario.TakeoverTimes) []float64 {
+	return sorted(t.Each, func(one scenario.OneTakeover) int64 { return one.FromDeathNS })
+}
+
+func lifetimes(t scenario.TakeoverTimes) []float64 {
+	return sorted(t.Each, func(one scenario.OneTakeover) int64 { return one.LifetimeNS })
+}
+
+func sorted(each []scenario.OneTakeover, of func(scenario.OneTakeover) int64) []float64 {
+	var vs []float64
+	for _, one := range each {
+		vs = append(vs, float64(of(one)))
+	}
+	slices.Sort(vs)
+	return vs
+}
+
+// quantiles picks from sorted values: the least that is not below that share of
+// them.
+func quantiles(vs []float64, shares ...float64) []cell {
+	var cells []cell
+	for _, share := range shares {
+		cells = append(cells, cell{Text: nanos(quantile(vs, share))})
+	}
+	return cells
+}
+
+func quantile(vs []float64, share float64) float64 {
+	i := int(share*float64(len(vs))+0.999999) - 1
+	return vs[min(max(i, 0), len(vs)-1)]
+}
