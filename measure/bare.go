@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
@@ -38,6 +39,41 @@ func Models() []string { return []string{ModelMutex, ModelReentrant, ModelReadWr
 // are judged if every grant carries one. Stamps in witnesses count from the
 // first call.
 func Bare(h *history.History, m Model) scenario.Safety {
+	d := m.derivation(h)
+	var first bareSurvey
+	for i := range h.Calls {
+		first.add(&h.Calls[i])
+	}
+	first.tell(d)
+	d.judge()
+	return d.result.Safety
+}
+
+// BareKeyed is Bare of a history that is larger than memory: it takes one key
+// per processor into memory at a time.
+func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
+	d := m.derivation(&history.History{Streams: k.Streams, Damage: k.Damage})
+	var first bareSurvey
+	survey := checker.NewSurvey(k.Streams, k.Damage)
+	err := k.Each(func(c *history.Call) {
+		first.add(c)
+		survey.Add(c)
+	})
+	if err != nil {
+		return scenario.Safety{}, err
+	}
+	first.tell(d)
+	o := d.promised()
+	judge := survey.Judge(o)
+	if err := k.Keys(judge.Key); err != nil {
+		return scenario.Safety{}, err
+	}
+	d.answers(judge.Report(), o)
+	return d.result.Safety, nil
+}
+
+// derivation is what m says, for a history that has no scenario.
+func (m Model) derivation(h *history.History) *derivation {
 	in := &input{history: h, info: impls.Info{Bound: impls.BoundConnection}}
 	switch {
 	case m.TTL > 0:
@@ -52,22 +88,30 @@ func Bare(h *history.History, m Model) scenario.Safety {
 	if m.Takeover > 0 {
 		in.info.Takeover = func(time.Duration) time.Duration { return m.Takeover }
 	}
-	grants, tokens := 0, 0
-	for i := range h.Calls {
-		c := &h.Calls[i]
-		if i == 0 || c.Invoke < in.samples.Start {
-			in.samples.Start = c.Invoke
-		}
-		if asks(c) && c.Outcome == history.Held {
-			grants++
-			if c.Fence != 0 {
-				tokens++
-			}
-		}
-	}
-	in.info.Fencing = grants > 0 && tokens == grants
 	d := &derivation{input: in}
 	d.result.Unmeasured = map[string]string{}
-	d.judge()
-	return d.result.Safety
+	return d
+}
+
+// bareSurvey learns from the calls what a scenario would have said.
+type bareSurvey struct {
+	begin          int64 // the first invoke
+	grants, tokens int64
+}
+
+func (b *bareSurvey) add(c *history.Call) {
+	if b.begin == 0 || c.Invoke < b.begin {
+		b.begin = c.Invoke
+	}
+	if asks(c) && c.Outcome == history.Held {
+		b.grants++
+		if c.Fence != 0 {
+			b.tokens++
+		}
+	}
+}
+
+func (b *bareSurvey) tell(d *derivation) {
+	d.samples.Start = b.begin
+	d.info.Fencing = b.grants > 0 && b.tokens == b.grants
 }

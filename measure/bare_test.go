@@ -1,6 +1,10 @@
 package measure
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -54,5 +58,30 @@ func TestBareModels(t *testing.T) {
 		if got := Bare(lapse.in.history, m.model); got.Verdict != scenario.Unsafe || got.Promise != m.promise {
 			t.Errorf("%+v: %s, promise %s (%s), want %s", m.model, got.Verdict, got.Promise, got.Why["promise"], m.promise)
 		}
+	}
+}
+
+// TestBareKeyed: key by key the answers are the same.
+func TestBareKeyed(t *testing.T) {
+	s := newStory(leased(), 2)
+	s.hold(0, "a", 10, 20, 200)
+	s.hold(1, "b", 30, 100, 220)
+	path := filepath.Join(t.TempDir(), "history.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(history.WriteJSONL(f, s.in.history), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	k, err := history.ReadKeyed(path, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	want := Bare(s.in.history, Model{Kind: ModelMutex, Takeover: time.Second})
+	got, err := BareKeyed(k, Model{Kind: ModelMutex, Takeover: time.Second})
+	if err != nil || !reflect.DeepEqual(got, want) || want.Verdict != scenario.Unsafe {
+		t.Errorf("%v\n%+v\nwant\n%+v", err, got, want)
 	}
 }

@@ -25,6 +25,12 @@ const unboundTTLs = 2
 
 // judge lets the checker answer, and puts its answers into the result's words.
 func (d *derivation) judge() {
+	o := d.promised()
+	d.answers(checker.Check(d.history, o), o)
+}
+
+// promised is what the checker judges by.
+func (d *derivation) promised() checker.Options {
 	s := d.scenario
 	o := checker.Options{
 		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing, Reentrant: s.Workload.Kind == scenario.Reentrant,
@@ -36,18 +42,21 @@ func (d *derivation) judge() {
 	if d.info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack
 	}
-	unbound := d.info.Bound == impls.BoundNone
 	switch {
 	case d.info.Takeover != nil:
 		o.Takeover = d.info.Takeover(s.TTL.D()) + takeoverSlack
-	case unbound:
+	case d.info.Bound == impls.BoundNone:
 		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
 	}
 	if d.info.Polls && o.Takeover > 0 {
 		o.Takeover += s.Poll.Max
 	}
-	rep := checker.Check(d.history, o)
-	if unbound {
+	return o
+}
+
+// answers puts what the checker found into the result's words.
+func (d *derivation) answers(rep checker.Report, o checker.Options) {
+	if d.info.Bound == impls.BoundNone {
 		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
 	}
 

@@ -302,6 +302,9 @@ func (a *app) checkFile(path string, o checking) error {
 // checkHistory judges a history of which nothing is known but what the flags
 // say; name is what it is called.
 func (a *app) checkHistory(path, name string, o checking) error {
+	if o.export == "" && size(path) > inMemory {
+		return a.checkLarge(path, name, o)
+	}
 	h, err := history.Read(path)
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
@@ -312,6 +315,35 @@ func (a *app) checkHistory(path, name string, o checking) error {
 		return exporters()[o.export](a.stdout, h)
 	}
 	return a.rawAnswer(name, measure.Bare(h, o.model), o)
+}
+
+// inMemory is the size of a history, in bytes, that is checked in memory as a
+// whole. A larger one is taken apart by key first, beside itself on disk.
+const inMemory = 256 << 20
+
+func size(path string) int64 {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0 // who reads it will say why
+	}
+	return st.Size()
+}
+
+// checkLarge is checkHistory key by key.
+func (a *app) checkLarge(path, name string, o checking) (err error) {
+	k, err := history.ReadKeyed(path, "")
+	switch {
+	case errors.Is(err, history.ErrNoRecords):
+		return err
+	case err != nil:
+		return usage(err)
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	s, err := measure.BareKeyed(k, o.model)
+	if err != nil {
+		return err
+	}
+	return a.rawAnswer(name, s, o)
 }
 
 func exporters() map[string]func(io.Writer, *history.History) error {
