@@ -1,0 +1,106 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// stepDelete is before a DEL that does not ask whose the lock is.
+const stepDelete impls.Step = "delete"
+
+// blind is the client of a lock that does not store whose it is. The client
+// remembers which of its attempts may hold one, and sends nothing for others.
+type blind struct {
+	*server
+	mine map[impls.Attempt]bool
+}
+
+func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.rdb.Ping(ctx).Err(); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("connect to redis at %s: %w", cfg.Addresses[0], err)
+	}
+	return &blind{server: s, mine: map[impls.Attempt]bool{}}, nil
+}
+
+// number sends a command as it is written, which is answered by a number.
+func (b *blind) number(ctx context.Context, doing, key string, words ...any) (n int64, err error) {
+	err = b.ask(ctx, doing, key, func(rdb *redis.Client) (err error) {
+		n, err = rdb.Do(ctx, words...).Int64()
+		return err
+	})
+	return n, err
+}
+
+// took notes what a request of the attempt came to that takes key, unless it is
+// refused with ErrBusy.
+func (b *blind) took(a impls.Attempt, err error) error {
+	if err == nil || errors.Is(err, impls.ErrUnknown) {
+		b.mine[a] = true
+	}
+	return err
+}
+
+// setnx takes key for the attempt by writing value, or is refused.
+func (b *blind) setnx(ctx context.Context, key string, a impls.Attempt, value any) error {
+	n, err := b.number(ctx, "acquire", key, "setnx", key, value)
+	if err == nil && n == 0 {
+		err = impls.ErrBusy
+	}
+	return b.took(a, err)
+}
+
+// del deletes key, whoever's it is: nil, or ErrLost if it was not there.
+func (b *blind) del(ctx context.Context, doing, key string) error {
+	b.cfg.Reach(ctx, stepDelete)
+	n, err := b.number(ctx, doing, key, "del", key)
+	if err == nil && n == 0 {
+		err = impls.ErrLost
+	}
+	return err
+}
+
+// hold is a granted attempt, which free ends; nothing renews it.
+func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(context.Context) error) impls.Hold {
+	return impls.NewLease(key, a, 0, sent, impls.Leaser{
+		Clock: b.cfg.Clock,
+		TTL:   b.cfg.TTL,
+		Extend: func(context.Context) error {
+			return fmt.Errorf("extend %s: this lock is not renewed: %w", key, errors.ErrUnsupported)
+		},
+		Free: func(ctx context.Context) error { return b.finish(ctx, a, free) },
+	})
+}
+
+// finish ends what an attempt may have, if it may have anything.
+func (b *blind) finish(ctx context.Context, a impls.Attempt, free func(context.Context) error) error {
+	if !b.mine[a] {
+		return impls.ErrLost
+	}
+	err := free(ctx)
+	if impls.Definite(err) {
+		delete(b.mine, a)
+	}
+	return err
+}
+
+// wholeSeconds is plain where times are counted in seconds.
+type wholeSeconds struct{ plain }
+
+// CheckTTL takes whole seconds.
+func (wholeSeconds) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Second || ttl%time.Second != 0 {
+		return fmt.Errorf("cannot serve a TTL of %s: this lock counts in whole seconds, at least 1s", ttl)
+	}
+	return nil
+}
