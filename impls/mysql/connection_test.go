@@ -104,8 +104,7 @@ func TestGetLockConnections(t *testing.T) {
 		a, b := recipetest.Open(t, r, cfg), recipetest.Open(t, r, cfg)
 		h, err := a.Acquire(t.Context(), key, recipetest.NewAttempt())
 		recipetest.WantOutcome(t, "acquire", err, nil)
-		// Longer than one GET_LOCK of the waiter.
-		ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err = b.Acquire(ctx, key, recipetest.NewAttempt())
 		recipetest.WantOutcome(t, "acquire", err, impls.ErrFailed)
@@ -273,4 +272,27 @@ func TestRowLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	recipetest.WantOutcome(t, "acquire and release", <-got, nil)
+}
+
+// TestLeaseOver: a lease that is over can be neither extended nor released,
+// though nobody has taken the row yet.
+func TestLeaseOver(t *testing.T) {
+	b := newBench(t, "mysql/lease-row", time.Millisecond)
+	key := b.key(t)
+	a := b.open(t)
+	for doing, call := range map[string]func(impls.Hold) error{
+		"extend":   func(h impls.Hold) error { return h.Extend(t.Context()) },
+		"release":  func(h impls.Hold) error { return h.Release(t.Context()) },
+		"clean up": func(h impls.Hold) error { return a.Cleanup(t.Context(), key, h.Attempt()) },
+	} {
+		h := hold(t, a, key)
+		await(t, "the lease is over", func() bool {
+			return b.count(t, "SELECT COUNT(*) FROM lockbench_lease WHERE name = ? AND expires < UTC_TIMESTAMP(6)", key) == 1
+		})
+		recipetest.WantOutcome(t, doing, call(h), impls.ErrLost)
+		if n := b.count(t, "SELECT COUNT(*) FROM lockbench_lease WHERE name = ? AND expires >= UTC_TIMESTAMP(6)", key); n != 0 {
+			t.Errorf("%s revived the lease", doing)
+		}
+		release(t, h, impls.ErrLost)
+	}
 }
