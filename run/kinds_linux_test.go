@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -199,5 +200,26 @@ func TestUnsupportedLoad(t *testing.T) {
 	}
 	if r := out.Document.Scenarios[0]; r.Status != scenario.StatusFailed || !strings.Contains(r.Reason, "reference/mutex cannot take several keys at once: "+errors.ErrUnsupported.Error()) {
 		t.Errorf("%s: %s", r.Status, r.Reason)
+	}
+}
+
+// Properties are measured, as promised, and written; there is no load.
+func TestProperties(t *testing.T) {
+	out := try(t, []trial{
+		{"properties", "reference/mutex", scenario.Settings{Workload: &scenario.Workload{Kind: scenario.Properties}, TTL: duration(time.Second)}, func(t *testing.T, r scenario.Result) {
+			if r.AsExpected == nil || !*r.AsExpected || len(r.Properties) != len(impls.Properties()) {
+				t.Errorf("as expected: %v; %d properties", r.AsExpected, len(r.Properties))
+			}
+			for _, p := range r.Properties {
+				t.Logf("%s: promised %s, measured %s: %s", p.Property, p.Promised, p.Measured, p.Evidence)
+			}
+		}},
+	})
+	var list []scenario.Property
+	readJSON(t, filepath.Join(out.Dir, scenario.DirScenarios, "properties", scenario.FileProperties), &list)
+	for i, known := range impls.Properties() {
+		if p := list[i]; p.Property != string(known.Property) || p.Claim != known.Claim || p.Evidence == "" {
+			t.Errorf("%+v, want %s", p, known.Property)
+		}
 	}
 }

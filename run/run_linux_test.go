@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
@@ -30,6 +31,7 @@ const envController = "LOCKBENCH_TEST_CONTROLLER"
 
 func TestMain(m *testing.M) {
 	workloads.MainIfWorker(all.Find)
+	conformance.MainIfClient(all.Find)
 	if dir := os.Getenv(envController); dir != "" {
 		os.Exit(controllerMain(dir))
 	}

@@ -42,7 +42,12 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	}
 	defer closeServers()
 	dir := r.dir.scenario(sc.Name)
-	if err := r.load(ctx, i, sc, recipe, servers, dir); err != nil {
+	if sc.Workload.Kind == scenario.Properties {
+		err = r.properties(ctx, sc, recipe, servers, dir)
+	} else {
+		err = r.load(ctx, i, sc, recipe, servers, dir)
+	}
+	if err != nil {
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		if ctx.Err() != nil {
 			res.Status = scenario.StatusInterrupted
@@ -168,18 +173,24 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	// A server that died took the locks with it: what followed is no picture of
 	// the recipe. That is asked after every scenario, interrupted ones too.
-	if s.cluster != nil {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPatience)
-		defer cancel()
-		if err := s.cluster.Healthy(asking); err != nil {
-			samples.Trouble = fmt.Sprintf("when the load was over the servers were not healthy: %v", err)
-		}
+	if err := s.healthy(ctx); err != nil {
+		samples.Trouble = fmt.Sprintf("when the load was over the servers were not healthy: %v", err)
 	}
 	return writeJSON(filepath.Join(dir, scenario.FileSamples), samples)
 }
 
 // healthPatience limits how long servers may take to answer after the load.
 const healthPatience = 10 * time.Second
+
+// healthy asks the servers, also when ctx is over.
+func (s servers) healthy(ctx context.Context) error {
+	if s.cluster == nil {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPatience)
+	defer cancel()
+	return s.cluster.Healthy(asking)
+}
 
 // prepare brings the servers into the state that the recipe's clients expect.
 func (r *runner) prepare(ctx context.Context, sc scenario.Scenario, recipe impls.Recipe, s servers, keys []string) error {
