@@ -7,9 +7,10 @@
 //	(b) redis-benchmark with the commands of redis/token, for orientation
 //	(c) the memory of a thousand redis clients in one worker, against bare
 //	    drivers
+//	(d) "lockbench check" of large histories: time and memory, read from disk
 //
-// The cost of recording and the speed of the checker are benchmarks of their
-// packages; "make perf" runs those as well.
+// The cost of recording and the speed of the checker's parts are benchmarks of
+// their packages; "make perf" runs those as well.
 //
 // Many short windows are measured in turn, in random order, and only ratios
 // within one round are compared: a bare time would measure the machine. Nothing
@@ -70,6 +71,9 @@ func measureAll(ctx context.Context) (err error) {
 	rounds := flag.Int("rounds", 11, "rounds of each measurement")
 	window := flag.Duration("window", 500*time.Millisecond, "measured time of each part of a round")
 	memory := flag.Int("memory", 1000, "redis clients for the memory measurement; 0: none")
+	checks := flag.String("checks", "1000000,10000000", "sizes of histories to check, in calls; empty: none")
+	thorough := flag.Bool("thorough", false, "check every combination of keys, clients, unknown answers, pace and validity")
+	lockbench := flag.String("lockbench", "bin/lockbench", "the command that checks them")
 	withReference := flag.Bool("reference", true, "measure redis-benchmark as well")
 	flag.Parse()
 
@@ -93,6 +97,17 @@ func measureAll(ctx context.Context) (err error) {
 		return err
 	}
 
+	if *checks != "" {
+		for _, n := range strings.Split(*checks, ",") {
+			calls, err := strconv.Atoi(n)
+			if err != nil || calls < 1000 {
+				return fmt.Errorf("-checks %s: %q is no number of calls, at least 1000", *checks, n)
+			}
+			if err := checking(ctx, *lockbench, run.Dir(), calls, *thorough); err != nil {
+				return err
+			}
+		}
+	}
 	if len(s.recipes) > 0 {
 		s.header()
 	}
@@ -108,6 +123,9 @@ func measureAll(ctx context.Context) (err error) {
 		}); err != nil {
 			return err
 		}
+	}
+	if !*withReference && *memory == 0 {
+		return nil
 	}
 	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error {
 		if *withReference {

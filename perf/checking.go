@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// checking measures "lockbench check" as users run it: a process of its own on
+// two processors, which reads the history from disk.
+func checking(ctx context.Context, lockbench, dir string, calls int, thorough bool) error {
+	fmt.Printf("\ncheck of %d calls from disk on two processors\n", calls)
+	fmt.Printf("%6s %8s %8s %5s %8s   %8s %12s %9s   %s\n", "keys", "clients", "unknown", "", "", "seconds", "calls/s", "peak MiB", "verdict, promise")
+	for _, keys := range []int{1, 100} {
+		for _, clients := range []int{8, 128} {
+			for _, unknown := range []float64{0, 0.01, 0.05} {
+				for _, hot := range []bool{false, true} {
+					for _, invalid := range []bool{false, true} {
+						// Without -thorough each kind is there, not each pair.
+						if !thorough && (hot != (clients == 128) || invalid != (unknown == 0.01)) {
+							continue
+						}
+						l := load{calls: calls, keys: keys, clients: clients, unknown: unknown, hot: hot, invalid: invalid}
+						if err := checkOne(ctx, lockbench, dir, l); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkOne(ctx context.Context, lockbench, dir string, l load) error {
+	path := filepath.Join(dir, "history.lbh")
+	if err := history.Save(path, simulate(l, uint64(l.calls))); err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	cmd := exec.CommandContext(ctx, lockbench, "check", "--model", "mutex", path)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "TMPDIR="+dir)
+	began := time.Now()
+	out, err := cmd.Output()
+	took := time.Since(began)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return fmt.Errorf("run %s: %w", lockbench, err)
+	}
+	code := cmd.ProcessState.ExitCode()
+	if want := map[bool]int{false: 0, true: 3}[l.invalid]; code != want {
+		return fmt.Errorf("check of %+v ended with %d, want %d:\n%s", l, code, want, out)
+	}
+	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	peak := int64(0)
+	if usage != nil {
+		peak = usage.Maxrss >> 10 // KiB on Linux
+	}
+	fmt.Printf("%6d %8d %7.0f%% %5s %8s   %8.2f %12.0f %9d   %s\n", l.keys, l.clients, 100*l.unknown, choose(l.hot, "hot", ""), choose(l.invalid, "invalid", ""),
+		took.Seconds(), float64(l.calls)/took.Seconds(), peak, choose(l.invalid, "unsafe, broken", "safe, kept"))
+	return nil
+}
+
+func choose(b bool, yes, no string) string {
+	if b {
+		return yes
+	}
+	return no
+}
