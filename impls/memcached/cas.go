@@ -6,19 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/lockbench/lockbench/impls"
 )
 
 const (
-	// maxExptime is the longest time to live that memcached takes as such; a
-	// larger number is a date, long past.
-	maxExptime = 30 * 24 * time.Hour
-	// spare is what an item may lose of its time to memcached's coarse clock.
-	spare = 2 * time.Second
+	// stepSwap is between the comparison and the write.
+	stepSwap impls.Step = "swap"
 	// atOnce is an exptime by which an item is gone when it is stored.
 	atOnce = -1
 	// conflicts is how often a release is begun anew because the value was
@@ -29,15 +23,15 @@ const (
 
 // cas is memcached/cas: an item that holds the attempt's token and expires.
 //
-//	acquire  add key token ttl+1; again after a wait if it was there
-//	extend   gets key; if it is the token, cas key token ttl+1
+//	acquire  add key token ttl+2; again after a wait if it was there
+//	extend   gets key; if it is the token, cas key token ttl+2
 //	release  gets key; if it is the token, cas key "" -1
 //
 // Round trips: 1 to acquire, 2 to release; a waiter adds 1 per poll.
 // Bound: the TTL, by the server's clock, which ticks once a second: an item of n
-// seconds lives between n-1 and n of them, so the recipe asks for one more than
-// it trusts. Takeover: up to a second after the TTL's end, plus the rest of a
-// poll.
+// seconds lives between n-1 and n of them. The recipe asks for two more than it
+// trusts, one for that and one in case a tick comes late. Takeover: up to two
+// seconds after the TTL's end, plus the rest of a poll.
 //
 // It promises one holder until the TTL is over. It fails when the holder goes
 // on after that (cas numbers begin again with the server, and fence nothing),
@@ -46,7 +40,7 @@ const (
 //
 // Source: the add-based lock of memcached's manual, whose delete may hit a
 // successor; compare-and-expire does not.
-type cas struct{}
+type cas struct{ expiring }
 
 func (cas) Info() impls.Info {
 	return impls.Info{
@@ -56,75 +50,48 @@ func (cas) Info() impls.Info {
 		Promise:  "one holder until its TTL is over, while the server neither evicts or flushes the item nor restarts, and its one-second tick is not a second late",
 		Document: "the add-based lock of memcached's manual, with compare-and-expire instead of delete",
 		Bound:    impls.BoundTTL,
-		Polls:    true,
+		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
+		Steps: []impls.Step{stepSwap},
+		Polls: true,
 
 		Topologies: []string{"single"},
 		RoundTrips: 3,
 		Requests:   []string{"cmd_get", "cmd_set"}, // add and cas count as set
-		Takeover:   func(ttl time.Duration) time.Duration { return ttl + spare },
+		Takeover:   atSpare,
 	}
 }
-
-func (cas) CheckTTL(ttl time.Duration, _ impls.Limits) error {
-	if ttl < time.Second || ttl%time.Second != 0 || ttl+spare > maxExptime {
-		return fmt.Errorf("memcached/cas cannot serve a TTL of %s: memcached expires items by whole seconds; choose from 1s to %s", ttl, maxExptime-spare)
-	}
-	return nil
-}
-
-// Prepare has nothing to do: keys come and go.
-func (cas) Prepare(context.Context, impls.Config, []string) error { return nil }
 
 func (cas) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	if err := (cas{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
-		return nil, err
-	}
-	d, err := open(cfg)
+	d, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.begin(ctx, "connect to", cfg.Addresses[0]); err != nil {
-		return nil, err
-	}
-	if err := d.mc.Ping(); err != nil {
-		return nil, fmt.Errorf("connect to memcached at %s: %w", cfg.Addresses[0], err)
-	}
-	return &casClient{driver: d, cfg: cfg, exptime: int32((cfg.TTL + spare) / time.Second)}, nil
+	return &casClient{driver: d, exptime: exptime(cfg.TTL)}, nil
 }
 
 type casClient struct {
 	*driver
-	cfg     impls.Config
 	exptime int32 // seconds, spare ones included
 }
-
-func (c *casClient) Close() error { return c.close() }
 
 func (c *casClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	return impls.Poll(ctx, c.cfg, key, a, c.TryAcquire)
 }
 
 func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	if err := c.begin(ctx, "acquire", key); err != nil {
-		return nil, err
-	}
 	tok := hex.AppendEncode(nil, a[:])
 	sent := c.cfg.Clock.Now()
-	err := c.mc.Add(&memcache.Item{Key: key, Value: tok, Expiration: c.exptime})
-	switch {
-	case err == nil:
-		// No fence: cas numbers begin again when the server does.
-		return impls.NewLease(key, a, 0, sent, impls.Leaser{
-			Clock:  c.cfg.Clock,
-			TTL:    c.cfg.TTL,
-			Extend: func(ctx context.Context) error { return c.swap(ctx, "extend", key, tok, tok, c.exptime) },
-			Free:   func(ctx context.Context) error { return c.swap(ctx, "release", key, tok, nil, atOnce) },
-		}), nil
-	case err == memcache.ErrNotStored:
-		return nil, impls.ErrBusy // the table's answer, without its words: this is no rare path
-	default:
-		return nil, outcome("add", "acquire", key, err)
+	if err := c.add(ctx, key, tok, c.exptime); err != nil {
+		return nil, err
 	}
+	// No fence: cas numbers begin again when the server does.
+	return impls.NewLease(key, a, 0, sent, impls.Leaser{
+		Clock:  c.cfg.Clock,
+		TTL:    c.cfg.TTL,
+		Extend: func(ctx context.Context) error { return c.swap(ctx, "extend", key, tok, tok, c.exptime) },
+		Free:   func(ctx context.Context) error { return c.swap(ctx, "release", key, tok, nil, atOnce) },
+	}), nil
 }
 
 // Cleanup is a release by the attempt's token. An add that is still on its
@@ -139,16 +106,14 @@ func (c *casClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 func (c *casClient) swap(ctx context.Context, doing, key string, token, value []byte, exptime int32) error {
 	var err error
 	for range conflicts {
-		if err := c.begin(ctx, doing, key); err != nil {
-			return err
-		}
-		item, gerr := c.mc.Get(key) // sends gets
+		item, gerr := c.get(ctx, doing, key)
 		if gerr != nil {
-			return outcome("gets", doing, key, gerr)
+			return gerr
 		}
 		if !bytes.Equal(item.Value, token) {
 			return impls.ErrLost
 		}
+		c.cfg.Reach(ctx, stepSwap)
 		if err := c.begin(ctx, doing, key); err != nil {
 			return err
 		}

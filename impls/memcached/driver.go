@@ -12,15 +12,69 @@ import (
 )
 
 // Recipes lists the recipes of this package.
-func Recipes() []impls.Recipe { return []impls.Recipe{cas{}} }
+func Recipes() []impls.Recipe {
+	return []impls.Recipe{
+		cas{},
+		addDelete{},
+		timestamp{},
+	}
+}
+
+const (
+	// maxExptime is the longest time to live that memcached takes as such; a
+	// larger number is a date, long past.
+	maxExptime = 30 * 24 * time.Hour
+	// spare is what an item may lose of its time to memcached's coarse clock.
+	spare = 2 * time.Second
+)
+
+// expiring is what recipes have in common whose items expire, and need no
+// preparation.
+type expiring struct{}
+
+// CheckTTL takes whole seconds.
+func (expiring) CheckTTL(ttl time.Duration, _ impls.Limits) error {
+	if ttl < time.Second || ttl%time.Second != 0 || ttl+spare > maxExptime {
+		return fmt.Errorf("cannot serve a TTL of %s: memcached expires items by whole seconds; choose from 1s to %s", ttl, maxExptime-spare)
+	}
+	return nil
+}
+
+// Prepare has nothing to do: keys come and go.
+func (expiring) Prepare(context.Context, impls.Config, []string) error { return nil }
+
+// exptime is for how long to ask for an item that must live for ttl, in seconds.
+func exptime(ttl time.Duration) int32 { return int32((ttl + spare) / time.Second) }
+
+// atSpare is the takeover bound of items that expire.
+func atSpare(ttl time.Duration) time.Duration { return ttl + spare }
 
 // driver is one client's instance of the memcached driver, which knows no
 // contexts: each of its calls ends after the timeout set at the moment, and a
 // deadline is honoured by lowering that. A context cancelled in the middle of
 // a request is seen when the request has ended, after cfg.Timeout at most.
 type driver struct {
-	mc      *memcache.Client
-	timeout time.Duration
+	cfg impls.Config
+	mc  *memcache.Client
+}
+
+// connect makes a driver instance that has reached its server. The TTL must be
+// one that items can have.
+func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
+	if err := (expiring{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
+		return nil, err
+	}
+	d, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.begin(ctx, "connect to", cfg.Addresses[0]); err != nil {
+		return nil, err
+	}
+	if err := d.mc.Ping(); err != nil {
+		return nil, fmt.Errorf("connect to memcached at %s: %w", cfg.Addresses[0], err)
+	}
+	return d, nil
 }
 
 // open makes a driver instance for one client of the server at cfg's first
@@ -37,7 +91,7 @@ func open(cfg impls.Config) (*driver, error) {
 	mc.DialContext = impls.MarkDial(cfg.Dial)
 	mc.Timeout = cfg.Timeout
 	mc.MaxIdleConns = 1 // a client is one goroutine
-	return &driver{mc: mc, timeout: cfg.Timeout}, nil
+	return &driver{cfg: cfg, mc: mc}, nil
 }
 
 // begin makes the driver's next request end when ctx does, as far as that is
@@ -47,19 +101,68 @@ func (d *driver) begin(ctx context.Context, doing, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
 	}
-	d.mc.Timeout = d.timeout
+	d.mc.Timeout = d.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
 		if left <= 0 {
 			return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(context.DeadlineExceeded))
 		}
-		d.mc.Timeout = min(left, d.timeout)
+		d.mc.Timeout = min(left, d.cfg.Timeout)
 	}
 	return nil
 }
 
-// close frees the connections.
-func (d *driver) close() error { return d.mc.Close() }
+// Close frees the connections.
+func (d *driver) Close() error { return d.mc.Close() }
+
+// add stores value unless something is there, which is ErrBusy.
+func (d *driver) add(ctx context.Context, key string, value []byte, exptime int32) error {
+	if err := d.begin(ctx, "acquire", key); err != nil {
+		return err
+	}
+	switch err := d.mc.Add(&memcache.Item{Key: key, Value: value, Expiration: exptime}); err {
+	case nil:
+		return nil
+	case memcache.ErrNotStored:
+		return impls.ErrBusy // the table's answer, without its words: this is no rare path
+	default:
+		return outcome("add", "acquire", key, err)
+	}
+}
+
+// set stores value, whatever is there.
+func (d *driver) set(ctx context.Context, key string, value []byte, exptime int32) error {
+	if err := d.begin(ctx, "acquire", key); err != nil {
+		return err
+	}
+	if err := d.mc.Set(&memcache.Item{Key: key, Value: value, Expiration: exptime}); err != nil {
+		return outcome("set", "acquire", key, err)
+	}
+	return nil
+}
+
+// get reads an item, with what a cas needs. That there is none is ErrLost.
+func (d *driver) get(ctx context.Context, doing, key string) (*memcache.Item, error) {
+	if err := d.begin(ctx, doing, key); err != nil {
+		return nil, err
+	}
+	item, err := d.mc.Get(key) // sends gets
+	if err != nil {
+		return nil, outcome("gets", doing, key, err)
+	}
+	return item, nil
+}
+
+// remove deletes an item, whoever's it is. That there is none is ErrLost.
+func (d *driver) remove(ctx context.Context, doing, key string) error {
+	if err := d.begin(ctx, doing, key); err != nil {
+		return err
+	}
+	if err := d.mc.Delete(key); err != nil {
+		return outcome("delete", doing, key, err)
+	}
+	return nil
+}
 
 // errConflict: somebody wrote the value between the gets and the cas; the cas
 // had no effect. It does not leave this package.
@@ -67,8 +170,8 @@ var errConflict = errors.New("value was written meanwhile")
 
 // rules is the table from driver errors to outcomes, for requests with one
 // verb. What it does not list is unknown: a write's timeout, broken connection,
-// SERVER_ERROR, or reply that does not parse; and NOT_STORED in answer to cas,
-// which no server is known to give.
+// SERVER_ERROR, or reply that does not parse; and NOT_STORED in answer to cas or
+// set, which no server is known to give.
 func rules(verb string) impls.Rules {
 	// By these nothing was sent.
 	rs := append(impls.NoEffect(memcache.ErrMalformedKey, memcache.ErrNoServers), impls.NotConnected(),
@@ -81,6 +184,8 @@ func rules(verb string) impls.Rules {
 			impls.Rule{Name: "nothing found", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost},
 			// It only reads: whatever became of it, it changed nothing.
 			impls.Rule{Name: "only read", Match: func(error) bool { return true }, Outcome: impls.ErrFailed})
+	case "delete":
+		return append(rs, impls.Rule{Name: "NOT_FOUND", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost})
 	case "cas":
 		return append(rs,
 			// The driver documents ErrNotStored for a key that is gone, and

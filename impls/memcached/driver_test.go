@@ -16,8 +16,10 @@ import (
 
 func TestOutcomes(t *testing.T) {
 	for verb, answers := range map[string]map[string]error{
-		"add": {"NOT_STORED": memcache.ErrNotStored, "answer to another verb": memcache.ErrCacheMiss},
-		"cas": {"NOT_FOUND": memcache.ErrCacheMiss, "EXISTS": memcache.ErrCASConflict, "answer to another verb": memcache.ErrNotStored},
+		"add":    {"NOT_STORED": memcache.ErrNotStored, "answer to another verb": memcache.ErrCacheMiss},
+		"set":    {"answer to another verb": memcache.ErrNotStored},
+		"delete": {"NOT_FOUND": memcache.ErrCacheMiss, "answer to another verb": memcache.ErrNotStored},
+		"cas":    {"NOT_FOUND": memcache.ErrCacheMiss, "EXISTS": memcache.ErrCASConflict, "answer to another verb": memcache.ErrNotStored},
 	} {
 		samples := recipetest.Themselves(memcache.ErrMalformedKey, memcache.ErrNoServers,
 			// Doubts.
@@ -36,12 +38,12 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestCASCheckTTL(t *testing.T) {
+func TestCheckTTL(t *testing.T) {
 	for ttl, ok := range map[time.Duration]bool{
 		time.Second: true, 10 * time.Second: true, maxExptime - spare: true,
 		0: false, -time.Second: false, 999 * time.Millisecond: false, 1500 * time.Millisecond: false, maxExptime - spare + time.Second: false, maxExptime: false,
 	} {
-		if err := (cas{}).CheckTTL(ttl, impls.DefaultLimits()); (err == nil) != ok {
+		if err := (expiring{}).CheckTTL(ttl, impls.DefaultLimits()); (err == nil) != ok {
 			t.Errorf("CheckTTL(%s) = %v", ttl, err)
 		}
 	}

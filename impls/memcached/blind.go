@@ -1,0 +1,69 @@
+package memcached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// stepFree is before a delete, of a release, that does not ask whose the lock
+// is.
+const stepFree impls.Step = "free"
+
+// blind is the client of a lock that does not store whose it is. The client
+// remembers which of its attempts may hold one, and until when by its own
+// clock, and sends nothing for others.
+type blind struct {
+	*driver
+	mine map[impls.Attempt]int64 // Unix time
+}
+
+func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
+	d, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &blind{driver: d, mine: map[impls.Attempt]int64{}}, nil
+}
+
+func (b *blind) now() int64 { return b.cfg.Clock.Now().Unix() }
+
+// until is the time that the document writes for a lock that is taken at now.
+func (b *blind) until(now time.Time) int64 { return now.Unix() + int64(b.cfg.TTL/time.Second) + 1 }
+
+// took notes what a request of the attempt came to that takes a key until then,
+// unless it is refused with ErrBusy.
+func (b *blind) took(a impls.Attempt, until int64, err error) error {
+	if err == nil || errors.Is(err, impls.ErrUnknown) {
+		b.mine[a] = until
+	}
+	return err
+}
+
+// hold is a granted attempt, which free ends; nothing renews it.
+func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx context.Context, doing, key string, until int64) error) impls.Hold {
+	return impls.NewLease(key, a, 0, sent, impls.Leaser{
+		Clock: b.cfg.Clock,
+		TTL:   b.cfg.TTL,
+		Extend: func(context.Context) error {
+			return fmt.Errorf("extend %s: this lock is not renewed: %w", key, errors.ErrUnsupported)
+		},
+		Free: func(ctx context.Context) error { return b.finish(ctx, "release", key, a, free) },
+	})
+}
+
+// finish ends what an attempt may have by free, if it may have anything.
+func (b *blind) finish(ctx context.Context, doing, key string, a impls.Attempt, free func(ctx context.Context, doing, key string, until int64) error) error {
+	until, may := b.mine[a]
+	if !may {
+		return impls.ErrLost
+	}
+	err := free(ctx, doing, key, until)
+	if impls.Definite(err) {
+		delete(b.mine, a)
+	}
+	return err
+}
