@@ -18,6 +18,9 @@ func Recipes() []impls.Recipe {
 		fenced{},
 		reentrant{},
 		batch{},
+		redlock{},
+		setnxExpire{},
+		getset{},
 	}
 }
 
@@ -82,9 +85,10 @@ func rules() impls.Rules {
 
 // refusals are the first words of replies by which a server says that it did
 // not begin the command, or not the first write of a script. (No script of
-// these recipes has a write that may be refused after one that was not: the
-// server checks all but the key's type and the user's rights before the first,
-// and they read the key before they write it.)
+// these recipes has a write that may be refused after one that was not: they
+// read their keys first, so that the kinds are right, and the server checks the
+// rest before the first write, but for the rights of a user. The user must be
+// allowed either all of a script's commands or its first write not.)
 func refusals() []string {
 	return []string{
 		"NOSCRIPT",    // the script is not loaded

@@ -22,8 +22,10 @@ type served struct {
 // ttl is longer than any of these tests takes.
 const ttl = time.Minute
 
+// serve starts a server for the test, which runs beside others.
 func serve(t *testing.T) served {
 	t.Helper()
+	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")
 	admin := goredis.NewClient(&goredis.Options{Addr: c.Addresses()[0]})
 	t.Cleanup(func() { _ = admin.Close() })
@@ -37,9 +39,15 @@ func (s served) open(t *testing.T, id string, change ...func(*impls.Config)) imp
 	for _, f := range change {
 		f(&cfg)
 	}
+	return recipetest.Open(t, recipe(t, id), cfg)
+}
+
+// recipe finds a recipe of the package.
+func recipe(t *testing.T, id string) impls.Recipe {
+	t.Helper()
 	for _, r := range redis.Recipes() {
 		if r.Info().ID == id {
-			return recipetest.Open(t, r, cfg)
+			return r
 		}
 	}
 	t.Fatalf("%s is missing", id)
@@ -70,18 +78,18 @@ func (s served) remove(t *testing.T, keys ...string) {
 	}
 }
 
-// hasten leaves key a second to live, so that a renewal shows.
+// hasten leaves key half a TTL to live, so that a renewal shows.
 func (s served) hasten(t *testing.T, key string) {
 	t.Helper()
-	if ok, err := s.admin.PExpire(t.Context(), key, time.Second).Result(); err != nil || !ok {
+	if ok, err := s.admin.PExpire(t.Context(), key, ttl/2).Result(); err != nil || !ok {
 		t.Fatalf("expire %s: %t, %v", key, ok, err)
 	}
 }
 
-// renewed fails the test unless key has about a whole TTL to live.
+// renewed fails the test unless key has more than half a TTL to live.
 func (s served) renewed(t *testing.T, key string) {
 	t.Helper()
-	if left, err := s.admin.PTTL(t.Context(), key).Result(); err != nil || left <= time.Second || left > ttl {
+	if left, err := s.admin.PTTL(t.Context(), key).Result(); err != nil || left <= ttl/2 || left > ttl {
 		t.Fatalf("%s has %v to live (%v)", key, left, err)
 	}
 }
