@@ -335,10 +335,14 @@ func TestPoolExhausted(t *testing.T) {
 // on the server under test. MySQL documents this for transactions of equal
 // weight only.
 func TestOrder(t *testing.T) {
-	for id, waiting := range map[string]string{
-		"mysql/get-lock":            "SELECT GET_LOCK(%",
-		"mysql/for-update":          "SELECT id FROM lockbench_for_update% FOR UPDATE",
-		"mysql/for-update-no-index": "SELECT id FROM lockbench_for_update% FOR UPDATE",
+	// How many stand in a queue of the server: who is only on the way into one
+	// does not count.
+	rows := func(t *testing.T, b bench) int { return b.status(t, "innodb_row_lock_current_waits") }
+	names := func(t *testing.T, b bench) int {
+		return b.count(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'")
+	}
+	for id, queued := range map[string]func(*testing.T, bench) int{
+		"mysql/get-lock": names, "mysql/for-update": rows, "mysql/for-update-no-index": rows,
 	} {
 		t.Run(id, func(t *testing.T) {
 			b := newBench(t, id, time.Second)
@@ -350,7 +354,7 @@ func TestOrder(t *testing.T) {
 			for i := range clients {
 				clients[i] = b.open(t)
 			}
-			for range 10 {
+			for range 20 {
 				h := hold(t, clients[0], key)
 				served := make(chan int, len(clients))
 				var group sync.WaitGroup
@@ -362,7 +366,7 @@ func TestOrder(t *testing.T) {
 							t.Errorf("waiter %d: %v", i, err)
 						}
 					})
-					await(t, "the waiter is on the server", func() bool { return b.running(t, waiting) == i+1 })
+					await(t, "the waiter is in the queue", func() bool { return queued(t, b) == i+1 })
 				}
 				release(t, h, nil)
 				for want := range clients[1:] {
