@@ -29,6 +29,11 @@ type driver struct {
 	// limit is the timer of the request under way.
 	limit *time.Timer
 
+	// wait, if not nil, is told what the driver's own lock waits for: StepWaiting
+	// when a server began to watch a node for us, StepWoken at each event of a
+	// node. What finds it full is dropped.
+	wait chan impls.Step
+
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
@@ -41,9 +46,10 @@ type driver struct {
 	dialErr error         // of the newest dial, if it failed
 }
 
-// open connects and waits for the first session.
-func open(ctx context.Context, cfg impls.Config) (*driver, error) {
-	d := &driver{cfg: cfg, turn: make(chan struct{}, 1), limit: time.NewTimer(cfg.Timeout), ready: make(chan struct{}), stop: func() bool { return true }}
+// open connects and waits for the first session. What the driver's own lock
+// waits for goes to wait, if that is not nil.
+func open(ctx context.Context, cfg impls.Config, wait chan impls.Step) (*driver, error) {
+	d := &driver{cfg: cfg, wait: wait, turn: make(chan struct{}, 1), limit: time.NewTimer(cfg.Timeout), ready: make(chan struct{}), stop: func() bool { return true }}
 	d.life, d.end = context.WithCancel(context.Background())
 	hosts := &hosts{}
 	conn, events, err := zk.Connect(cfg.Addresses, cfg.TTL,
@@ -123,12 +129,25 @@ func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id i
 	}
 }
 
-func (d *driver) heard(sent time.Time) {
+// opGetData is the request by which the driver's own lock watches a node.
+const opGetData = 4
+
+func (d *driver) heard(sent time.Time, opcode, code int32) {
 	d.mu.Lock()
 	s, timeout := d.session, d.timeout
 	d.mu.Unlock()
 	if s != nil {
 		s.heard(sent.Add(timeout))
+	}
+	if opcode == opGetData && code == 0 {
+		d.tell(impls.StepWaiting)
+	}
+}
+
+func (d *driver) tell(s impls.Step) {
+	select {
+	case d.wait <- s:
+	default:
 	}
 }
 
@@ -136,6 +155,9 @@ func (d *driver) heard(sent time.Time) {
 // server can tell us that the session expired: then our own timer does, when
 // its end has passed.
 func (d *driver) event(e zk.Event) {
+	if e.Type > 0 { // of a node; those of the session and of ended watches are negative
+		d.tell(impls.StepWoken)
+	}
 	if e.Type != zk.EventSession || e.State != zk.StateDisconnected {
 		return
 	}

@@ -21,7 +21,9 @@ type heardConn struct {
 	net.Conn
 	now     func() time.Time
 	connect func(sent time.Time, timeout time.Duration, session int64)
-	heard   func(sent time.Time)
+	// heard is told when a reply's request was sent, what that asked for, and
+	// the error code of the answer, 0 for none.
+	heard func(sent time.Time, opcode, code int32)
 
 	mu      sync.Mutex
 	greeted bool // the connect packet was sent
@@ -34,13 +36,14 @@ type heardConn struct {
 	connected bool
 }
 
-// bodyStart is how much of a packet's body is of interest: an xid (4), or the
-// protocol version (4), the timeout (4) and the id (8) of a session.
+// bodyStart is how much of a packet's body is of interest: an xid (4), a zxid (8)
+// and an error code (4), or the protocol version (4), the timeout (4) and the id
+// (8) of a session.
 const bodyStart = 16
 
 type question struct {
-	xid  int32
-	sent time.Time
+	xid, opcode int32
+	sent        time.Time
 }
 
 const (
@@ -51,8 +54,8 @@ const (
 func (c *heardConn) Write(b []byte) (int, error) {
 	q := question{sent: c.now()}
 	c.mu.Lock()
-	if c.greeted && len(b) >= 8 {
-		q.xid = int32(binary.BigEndian.Uint32(b[4:]))
+	if c.greeted && len(b) >= 12 {
+		q.xid, q.opcode = int32(binary.BigEndian.Uint32(b[4:])), int32(binary.BigEndian.Uint32(b[8:]))
 	}
 	c.greeted = true
 	c.asked = append(c.asked, q)
@@ -104,30 +107,31 @@ func (c *heardConn) packet(b []byte) {
 	if xid == xidEvent && c.connected {
 		return
 	}
-	sent, ok := c.answered(xid)
-	if !ok {
+	q, ok := c.answered(xid)
+	switch {
+	case !ok:
 		return
-	}
-	if c.connected {
-		c.heard(sent)
+	case c.connected && len(b) == bodyStart:
+		c.heard(q.sent, q.opcode, int32(binary.BigEndian.Uint32(b[12:])))
 		return
+	case c.connected:
+		return // shorter than any reply; the driver will choke on it
 	}
 	c.connected = true
 	if len(b) == bodyStart {
-		c.connect(sent, time.Duration(int32(binary.BigEndian.Uint32(b[4:])))*time.Millisecond, int64(binary.BigEndian.Uint64(b[8:])))
+		c.connect(q.sent, time.Duration(int32(binary.BigEndian.Uint32(b[4:])))*time.Millisecond, int64(binary.BigEndian.Uint64(b[8:])))
 	}
 }
 
-// answered returns when the packet was sent that xid answers, and forgets it
-// and what was sent before.
-func (c *heardConn) answered(xid int32) (time.Time, bool) {
+// answered returns what xid answers, and forgets it and what was sent before.
+func (c *heardConn) answered(xid int32) (question, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, q := range c.asked {
 		if q.xid == xid {
 			c.asked = append(c.asked[:0], c.asked[i+1:]...)
-			return q.sent, true
+			return q, true
 		}
 	}
-	return time.Time{}, false
+	return question{}, false
 }

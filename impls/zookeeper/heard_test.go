@@ -37,11 +37,12 @@ func TestHeard(t *testing.T) {
 		var now, connected, heard time.Time
 		var timeout time.Duration
 		var session int64
+		var opcode, failure int32
 		base := time.Now()
 		s := &scripted{piece: piece}
 		c := &heardConn{Conn: s, now: func() time.Time { return now },
 			connect: func(sent time.Time, d time.Duration, id int64) { connected, timeout, session = sent, d, id },
-			heard:   func(sent time.Time) { heard = sent }}
+			heard:   func(sent time.Time, op, code int32) { heard, opcode, failure = sent, op, code }}
 		send := func(at int, b []byte) {
 			now = base.Add(time.Duration(at) * time.Second)
 			if _, err := c.Write(b); err != nil {
@@ -77,6 +78,9 @@ func TestHeard(t *testing.T) {
 		}
 		receive(packet(1, 0, 5, 0))
 		at("reply", heard, 2)
+		if opcode != 11 || failure != 0 {
+			t.Errorf("pieces of %d: a reply to %d with code %d", piece, opcode, failure)
+		}
 		send(4, packet(ping, 11))
 		receive(packet(ping, 0, 0, 0))
 		at("first ping", heard, 3)
@@ -84,5 +88,11 @@ func TestHeard(t *testing.T) {
 		at("second ping", heard, 4)
 		receive(packet(77, 0, 0, 0)) // never asked
 		at("reply to nothing", heard, 4)
+		send(5, packet(2, 4))
+		receive(packet(2, 0, 0, ^uint32(100))) // no such node
+		at("refusal", heard, 5)
+		if opcode != 4 || failure != -101 {
+			t.Errorf("pieces of %d: a refusal of %d with code %d", piece, opcode, failure)
+		}
 	}
 }

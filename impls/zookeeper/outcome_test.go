@@ -20,20 +20,27 @@ func TestOutcomes(t *testing.T) {
 	))
 }
 
-func TestNumber(t *testing.T) {
+func TestParse(t *testing.T) {
 	const a = "0123456789abcdef0123456789abcdef"
-	for name, want := range map[string]int32{
-		a + "-0000000000": 0,
-		a + "-0000000017": 17,
-		a + "-2147483647": 1<<31 - 1,
+	type node struct {
+		mark   string
+		number int32
+	}
+	for name, want := range map[string]node{
+		a + "-0000000000":       {"", 0},
+		a + "-0000000017":       {"", 17},
+		a + "-2147483647":       {"", 1<<31 - 1},
+		a + "-read-0000000004":  {"read", 4},
+		a + "-write-0000000005": {"write", 5},
 	} {
-		if got, ok := number(name); !ok || got != want {
-			t.Errorf("%s: %d, %t, want %d", name, got, ok, want)
+		if mark, n, ok := parse(name); !ok || (node{mark, n}) != want {
+			t.Errorf("%s: %q, %d, %t, want %v", name, mark, n, ok, want)
 		}
 	}
-	for _, name := range []string{"", a, a + "-", a + "_0000000001", a + "--2147483648", a + "-4294967296", a + "-x", "lock-0000000001"} {
-		if got, ok := number(name); ok {
-			t.Errorf("%q: taken for number %d", name, got)
+	for _, name := range []string{"", a, a + "-", a + "_0000000001", a + "--2147483648", a + "--1000000000", a + "-0000000-01", a + "-4294967296",
+		a + "-2147483648", a + "-x", a + "x-0000000001", a + "--0000000001", a + "-+000000001", "lock-0000000001"} {
+		if mark, n, ok := parse(name); ok {
+			t.Errorf("%q: taken for number %d of %q", name, n, mark)
 		}
 	}
 }

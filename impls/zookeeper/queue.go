@@ -4,38 +4,170 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strconv"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockbench/lockbench/impls"
 )
 
+// queue is a kind of lock whose attempts stand in line, each with a node that
+// the server numbers. It is a value without state.
+type queue struct {
+	kind string // of the locks' own nodes
+	mark string // in the nodes' names, between the attempt and the number; may be empty
+	// blocks tells whether a place of the mark other keeps one of the mark
+	// mine waiting that stands behind it; nil: always.
+	blocks func(mine, other string) bool
+	// everybody: a waiter watches the whole queue, instead of the last place
+	// that keeps it waiting.
+	everybody bool
+	fenced    bool // the number plus one is the token of holds with the mark
+}
+
+// The steps of a queue, in the order in which calls come to them.
+const (
+	stepQueued impls.Step = "queued" // the node is there, and nobody has looked where it stands
+	stepLeave  impls.Step = "leave"  // a try was refused, and its node is still there
+)
+
+func (q queue) open(ctx context.Context, cfg impls.Config) (*queueClient, error) {
+	c, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &queueClient{client: c, queue: q}, nil
+}
+
+type queueClient struct {
+	*client
+	queue queue
+}
+
+// placed is an attempt with a node in the queue: a hold, once it is granted.
+type placed struct {
+	hold
+	path   string
+	mark   string
+	number int32
+}
+
+func (c *queueClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.acquire(ctx, key, c.queue.mark, a)
+}
+
+func (c *queueClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.try(ctx, key, c.queue.mark, a)
+}
+
+func (c *queueClient) acquire(ctx context.Context, key, mark string, a impls.Attempt) (impls.Hold, error) {
+	p, err := c.enqueue(ctx, key, mark, a)
+	if err == nil {
+		err = c.wait(ctx, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", key, err)
+	}
+	return p, nil
+}
+
+// try enters the queue and leaves it again if somebody keeps it waiting. So
+// another try at the same moment may find this one before it, and be refused
+// although the lock is about to be free.
+func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt) (impls.Hold, error) {
+	p, err := c.enqueue(ctx, key, mark, a)
+	if err != nil {
+		return nil, fmt.Errorf("try %s: %w", key, err)
+	}
+	before, _, err := c.look(ctx, p)
+	switch {
+	case errors.Is(err, errGone):
+		return nil, fmt.Errorf("try %s: %w", key, err)
+	case err != nil:
+		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
+	case before == "":
+		return p, nil
+	}
+	c.driver.cfg.Reach(ctx, stepLeave)
+	if err := p.free(ctx); err != nil && !errors.Is(err, impls.ErrLost) {
+		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
+	}
+	return nil, impls.ErrBusy
+}
+
+// enqueue creates the attempt's node.
+func (c *queueClient) enqueue(ctx context.Context, key, mark string, a impls.Attempt) (*placed, error) {
+	s, err := c.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := a.String() + "-"
+	if mark != "" {
+		name += mark + "-"
+	}
+	path, err := c.create(ctx, parent(c.queue.kind, key)+"/"+name, zk.FlagSequence)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, fmt.Errorf("the lock's node is missing, prepare the key first: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, n, ok := parse(path[strings.LastIndexByte(path, '/')+1:])
+	if !ok {
+		return nil, fmt.Errorf("%w: the server named our node %s, whose number is beyond what it can count: use another key", impls.ErrUnknown, path)
+	}
+	p := &placed{hold: hold{session: s, key: key, attempt: a}, path: path, mark: mark, number: n}
+	p.free = func(ctx context.Context) error { return c.removeSurely(ctx, s, deletion(path)) }
+	if c.queue.fenced && mark == c.queue.mark {
+		p.fence = uint64(n) + 1
+	}
+	c.driver.cfg.Reach(ctx, stepQueued)
+	return p, nil
+}
+
+const (
+	attemptLength = 32
+	numberLength  = 1 + 10 // a dash, and the digits of what is not negative
+)
+
+// parse reads the name of a node of a queue: attempt, dash, perhaps mark and
+// dash, number. It is not ok if it is none of ours, or numbered beyond 2^31-1,
+// where the server's count turns negative.
+func parse(name string) (mark string, number int32, ok bool) {
+	if len(name) < attemptLength+numberLength {
+		return "", 0, false
+	}
+	head, tail := name[:len(name)-numberLength], name[len(name)-numberLength:]
+	if mark = head[attemptLength:]; mark != "" {
+		if mark[0] != '-' || len(mark) == 1 {
+			return "", 0, false
+		}
+		mark = mark[1:]
+	}
+	n, err := strconv.ParseUint(tail[1:], 10, 31)
+	return mark, int32(n), err == nil && tail[0] == '-'
+}
+
 // errGone: our place in the queue is no longer there.
 var errGone = fmt.Errorf("%w: our place in the queue is gone", impls.ErrFailed)
 
-// retryPause is how long to leave servers in peace after a lost connection.
-const retryPause = 50 * time.Millisecond
-
-// passing tells whether a read that failed is worth repeating.
-func passing(err error) bool {
-	return errors.Is(err, impls.ErrUnknown) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) ||
-		errors.Is(err, context.DeadlineExceeded)
-}
-
-// wait stands in the queue until nobody is before h.
+// wait stands in the queue until nobody keeps p waiting.
 //
 // A lost connection does not end the wait, for the place in the queue lives
 // on: the caller's ctx does, or the loss of the session. After both, the place
 // may still be there.
-func (c *client) wait(ctx context.Context, h *hold) error {
+func (c *queueClient) wait(ctx context.Context, p *placed) error {
 	for {
-		before, err := c.look(ctx, h)
+		before, events, err := c.look(ctx, p)
 		if err == nil && before == "" {
 			return nil
 		}
+		if err == nil && events == nil {
+			events, err = c.watch(ctx, before)
+		}
 		if err == nil {
-			err = c.watch(ctx, h, before)
+			err = c.await(ctx, p.Lost(), events)
 		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
@@ -44,102 +176,80 @@ func (c *client) wait(ctx context.Context, h *hold) error {
 			return err
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: gave up waiting, the place in the queue remains: %w", impls.ErrUnknown, ctx.Err())
-		case h.session.isLost() || !passing(err):
+		case p.session.isLost() || !passing(err):
 			return fmt.Errorf("%w: stopped waiting, the place in the queue may remain: %w", impls.ErrUnknown, err)
 		}
 		_ = c.driver.cfg.Clock.Sleep(ctx, retryPause) // ctx is looked at after the next request
 	}
 }
 
-// look lists the queue and returns the path of the node before h's, "" if h is
-// the first.
-func (c *client) look(ctx context.Context, h *hold) (before string, err error) {
-	dir := parent(h.key)
-	names, err := do(ctx, c.driver, func(conn *zk.Conn) ([]string, error) {
-		names, _, err := conn.Children(dir)
-		return names, err
+// look lists the queue and returns the path of the last node that keeps p
+// waiting, "" if there is none; and, where everybody watches the whole queue, the
+// events of that.
+func (c *queueClient) look(ctx context.Context, p *placed) (before string, events <-chan zk.Event, err error) {
+	dir := parent(c.queue.kind, p.key)
+	type listing struct {
+		names  []string
+		events <-chan zk.Event
+	}
+	l, err := do(ctx, c.driver, func(conn *zk.Conn) (l listing, err error) {
+		if c.queue.everybody {
+			l.names, _, l.events, err = conn.ChildrenW(dir)
+		} else {
+			l.names, _, err = conn.Children(dir)
+		}
+		return l, err
 	})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	// A node of an older session may still be in a listing, since the server
 	// that the new one is with may lag behind.
-	if h.session != c.driver.current() || h.session.isLost() {
-		h.session.lose()
-		return "", fmt.Errorf("%w: the session ended", impls.ErrUnknown)
+	if p.session != c.driver.current() || p.session.isLost() {
+		p.session.lose()
+		return "", nil, errEnded
 	}
 	present, best := false, int32(-1)
-	for _, name := range names {
-		n, ok := number(name)
+	for _, name := range l.names {
+		mark, n, ok := parse(name)
 		switch {
 		case !ok:
 			continue
-		case n == h.number:
-			present = dir+"/"+name == h.path
-		case n < h.number && n > best:
+		case n == p.number:
+			present = dir+"/"+name == p.path
+		case n < p.number && n > best && (c.queue.blocks == nil || c.queue.blocks(p.mark, mark)):
 			best, before = n, dir+"/"+name
 		}
 	}
 	if !present {
-		return "", errGone
+		return "", nil, errGone
 	}
-	return before, nil
+	return before, l.events, nil
 }
 
-// watch returns nil when something happened to the node before, or the watch
-// ended, and ErrNoNode if the node is not there.
-func (c *client) watch(ctx context.Context, h *hold, before string) error {
-	events, err := do(ctx, c.driver, func(conn *zk.Conn) (<-chan zk.Event, error) {
-		_, _, events, err := conn.GetW(before)
+// watch watches a node; ErrNoNode if it is not there.
+func (c *queueClient) watch(ctx context.Context, path string) (<-chan zk.Event, error) {
+	return do(ctx, c.driver, func(conn *zk.Conn) (<-chan zk.Event, error) {
+		_, _, events, err := conn.GetW(path)
 		return events, err
 	})
+}
+
+// Cleanup finds the attempt's node by its name and deletes it.
+func (c *queueClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	s, dir := c.driver.current(), parent(c.queue.kind, key)
+	names, err := c.list(ctx, dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("clean up %s: %w", key, err)
 	}
-	select {
-	case <-events:
+	for _, name := range names {
+		if !strings.HasPrefix(name, a.String()+"-") {
+			continue
+		}
+		if err := c.removeSurely(ctx, s, deletion(dir+"/"+name)); err != nil {
+			return fmt.Errorf("clean up %s: %w", key, err)
+		}
 		return nil
-	case <-h.session.alive.Done():
-		return fmt.Errorf("%w: the session ended", impls.ErrUnknown)
-	case <-ctx.Done():
-		return ctx.Err()
 	}
-}
-
-type hold struct {
-	client  *client
-	session *session
-	key     string
-	attempt impls.Attempt
-	path    string
-	number  int32
-	over    bool // a release has said so, definitely
-}
-
-func (h *hold) Key() string            { return h.key }
-func (h *hold) Attempt() impls.Attempt { return h.attempt }
-func (h *hold) Fence() uint64          { return uint64(h.number) + 1 }
-func (h *hold) LeaseEnd() time.Time    { return h.session.leaseEnd() }
-
-// Lost is closed when a server said that the session has expired, or when the
-// client was cut off and the session's end, counted from before the newest
-// answered packet was sent, passed before it came back.
-func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }
-
-// Extend is not supported: the driver keeps the session alive.
-func (h *hold) Extend(context.Context) error {
-	return fmt.Errorf("extend %s: the driver keeps the session alive: %w", h.key, errors.ErrUnsupported)
-}
-
-// Release deletes the node. It repeats the request after a lost connection
-// until the answer is certain, the session is lost or ctx ends.
-func (h *hold) Release(ctx context.Context) error {
-	if h.over {
-		return impls.ErrLost
-	}
-	err := h.client.remove(ctx, h.path, h.session)
-	if h.over = impls.Definite(err); h.over {
-		return err
-	}
-	return fmt.Errorf("release %s: %w", h.key, err)
+	return impls.ErrLost
 }

@@ -15,28 +15,24 @@ import (
 )
 
 func config(addresses []string) impls.Config {
-	var d net.Dialer
-	return impls.Config{Addresses: addresses, Dial: d.DialContext, Clock: impls.SystemClock(),
-		TTL: time.Second, Timeout: 5 * time.Second}
+	return recipetest.Config(addresses, impls.Account{}, time.Second)
 }
 
-func connect(t *testing.T, addresses []string) *client {
+// openAs opens a client of a recipe that tells steps, if not nil, where it is.
+func openAs(t *testing.T, r impls.Recipe, addresses []string, steps impls.Steps) impls.Client {
 	t.Helper()
-	c, err := sequence{}.Open(t.Context(), config(addresses))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c.(*client)
+	cfg := config(addresses)
+	cfg.Steps = steps
+	return recipetest.Open(t, r, cfg)
+}
+
+func openSequence(t *testing.T, addresses []string) *queueClient {
+	return openAs(t, sequence{}, addresses, nil).(*queueClient)
 }
 
 func TestOnServer(t *testing.T) {
 	addresses := clustertest.Start(t, "zookeeper", "single", clustertest.FastZooKeeper()).Addresses()
-	keys := []string{"cut", "closed", "place", "a", "a/b", "..", "gap"}
-	if err := (sequence{}).Prepare(t.Context(), config(addresses), keys); err != nil {
-		t.Fatal(err)
-	}
-	for name, check := range map[string]func(*testing.T, []string){
+	checks := map[string]func(*testing.T, []string){
 		"a cut connection keeps the lock": cutConnection,
 		"close does not release":          closeKeeps,
 		"lost place in the queue":         lostPlace,
@@ -45,7 +41,29 @@ func TestOnServer(t *testing.T) {
 		"a key that was not prepared":     unprepared,
 		"a TTL that the server changes":   changedTTL,
 		"a dead server is no mystery":     deadServer,
-	} {
+		"sequence wakes one":              wakes(sequence{}, false),
+		"writers wake one":                wakes(readWrite{}, false),
+		"the library's lock wakes one":    wakes(clientLock{}, false),
+		"an exclusive node wakes all":     wakes(exclusiveNode{}, true),
+		"watched children wake all":       wakes(watchChildren{}, true),
+		"arrivals wake all":               arrivalsWake,
+		"readers share":                   readersShare,
+		"a reader between writers":        betweenWriters,
+		"readers after a writer":          readersAfterWriter,
+		"tokens of writers":               writersTokens,
+		"release frees another's":         foreignRelease,
+		"clean-up does not":               cleanupByOwner,
+		"freed before the watch":          freedBeforeWatch,
+		"waiter outlives its session":     waiterOutlivesItsSession,
+		"the library forgets its node":    forgottenNode,
+		"the library holds without node":  holdsWithoutNode,
+		"the library goes on":             goesOn,
+		"the library has no try":          noTry,
+	}
+	for _, r := range Recipes() {
+		recipetest.Prepare(t, r, config(addresses), keys()...)
+	}
+	for name, check := range checks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, addresses)
@@ -53,17 +71,31 @@ func TestOnServer(t *testing.T) {
 	}
 }
 
+// keys are all that the checks use.
+func keys() []string {
+	return []string{"cut", "closed", "place", "a", "a/b", "..", "gap", "served", "arrivals", "share", "between", "after", "tokens",
+		"forgotten", "without", "goes on"}
+}
+
+func wakes(r impls.Recipe, herd bool) func(*testing.T, []string) {
+	return func(t *testing.T, addresses []string) {
+		recipetest.Waiters{N: 5, Herd: herd, Arrivals: r == (watchChildren{}), Ordered: r.Info().Promises(impls.Ordered),
+			Open: func(t *testing.T, steps impls.Steps) impls.Client { return openAs(t, r, addresses, steps) },
+		}.Served(t, "served")
+	}
+}
+
 // cutConnection: the session outlives its connection, and with it the hold and
 // the places in the queue.
 func cutConnection(t *testing.T, addresses []string) {
-	holder, waiter := connect(t, addresses), connect(t, addresses)
+	holder, waiter := openSequence(t, addresses), openSequence(t, addresses)
 	h, err := holder.Acquire(t.Context(), "cut", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The waiter has its place, and knows it, before the cut: a place whose
 	// answer the cut swallows is a doubt, and rightly so.
-	place, err := waiter.enqueue(t.Context(), "cut", recipetest.NewAttempt())
+	place, err := waiter.enqueue(t.Context(), "cut", "", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +107,7 @@ func cutConnection(t *testing.T, addresses []string) {
 		}
 		got <- err
 	}()
-	awaitQueue(t, holder, "cut", 2)
+	awaitQueue(t, holder.client, "lock", "cut", 2)
 	holder.driver.cut()
 	waiter.driver.cut()
 	if err := h.Release(t.Context()); err != nil {
@@ -92,7 +124,7 @@ func cutConnection(t *testing.T, addresses []string) {
 }
 
 func closeKeeps(t *testing.T, addresses []string) {
-	a, b := connect(t, addresses), connect(t, addresses)
+	a, b := openSequence(t, addresses), openSequence(t, addresses)
 	h, err := a.Acquire(t.Context(), "closed", recipetest.NewAttempt())
 	if err != nil {
 		t.Fatal(err)
@@ -116,22 +148,24 @@ func closeKeeps(t *testing.T, addresses []string) {
 }
 
 func lostPlace(t *testing.T, addresses []string) {
-	queue(addresses).LostPlace(t, "place", func(_ impls.Client, a impls.Attempt) {
-		recipetest.WantOutcome(t, "clean up", connect(t, addresses).Cleanup(t.Context(), "place", a), nil)
+	inside(addresses).LostPlace(t, "place", func(_ impls.Client, a impls.Attempt) {
+		recipetest.WantOutcome(t, "clean up", openSequence(t, addresses).Cleanup(t.Context(), "place", a), nil)
 	})
 }
 
-func gapInQueue(t *testing.T, addresses []string) { queue(addresses).Gap(t, "gap") }
+func gapInQueue(t *testing.T, addresses []string) { inside(addresses).Gap(t, "gap") }
 
-func queue(addresses []string) recipetest.Queue {
+func inside(addresses []string) recipetest.Queue {
 	return recipetest.Queue{
-		Open:  func(t *testing.T) impls.Client { return connect(t, addresses) },
-		Await: func(t *testing.T, key string, n int) { awaitQueue(t, connect(t, addresses), key, n) },
+		Open: func(t *testing.T) impls.Client { return openSequence(t, addresses) },
+		Await: func(t *testing.T, key string, n int) {
+			awaitQueue(t, openSequence(t, addresses).client, "lock", key, n)
+		},
 	}
 }
 
 func separateKeys(t *testing.T, addresses []string) {
-	c := connect(t, addresses)
+	c := openSequence(t, addresses)
 	for _, key := range []string{"a", "a/b", ".."} {
 		if _, err := c.TryAcquire(t.Context(), key, recipetest.NewAttempt()); err != nil {
 			t.Errorf("key %q: %v", key, err)
@@ -140,7 +174,7 @@ func separateKeys(t *testing.T, addresses []string) {
 }
 
 func unprepared(t *testing.T, addresses []string) {
-	c := connect(t, addresses)
+	c := openSequence(t, addresses)
 	if _, err := c.Acquire(t.Context(), "nobody prepared this", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("acquire: %v", err)
 	}
@@ -176,11 +210,11 @@ func deadServer(t *testing.T, _ []string) {
 }
 
 // awaitQueue waits until n nodes stand in the queue.
-func awaitQueue(t *testing.T, c *client, key string, n int) {
+func awaitQueue(t *testing.T, c *client, kind, key string, n int) {
 	t.Helper()
 	for {
 		names, err := do(t.Context(), c.driver, func(conn *zk.Conn) ([]string, error) {
-			names, _, err := conn.Children(parent(key))
+			names, _, err := conn.Children(parent(kind, key))
 			return names, err
 		})
 		if err != nil {

@@ -99,6 +99,8 @@ type Waiters struct {
 	N    int
 	// Herd: a release wakes all of them; otherwise it wakes the next.
 	Herd bool
+	// Arrivals: so does an arrival.
+	Arrivals bool
 	// Ordered: they are served in the order in which they came.
 	Ordered bool
 }
@@ -125,8 +127,17 @@ func (w Waiters) Served(t *testing.T, key string) {
 			granted <- grant{i, h, err}
 		}()
 		gates[i].Await(t, impls.StepWaiting, 1)
+		for earlier := range i {
+			if w.Arrivals {
+				gates[earlier].Await(t, impls.StepWoken, i-earlier)
+				gates[earlier].AwaitLast(t, impls.StepWaiting)
+			}
+		}
 	}
 	want := 0
+	if w.Arrivals {
+		want = w.N * (w.N - 1) / 2
+	}
 	for i := range gates {
 		for left := range waiting {
 			gates[left].AwaitLast(t, impls.StepWaiting)
@@ -144,7 +155,11 @@ func (w Waiters) Served(t *testing.T, key string) {
 		h = g.hold
 		for left := range waiting {
 			if w.Herd { // by this release, and before the next
-				gates[left].Await(t, impls.StepWoken, i+1)
+				by := i + 1
+				if w.Arrivals {
+					by += w.N - 1 - left
+				}
+				gates[left].Await(t, impls.StepWoken, by)
 			}
 		}
 	}
@@ -154,6 +169,6 @@ func (w Waiters) Served(t *testing.T, key string) {
 		woken += g.Count(impls.StepWoken)
 	}
 	if woken != want {
-		t.Errorf("%d releases woke %d waiters in all, want %d", w.N, woken, want)
+		t.Errorf("%d waiters that came and were served were woken %d times in all, want %d", w.N, woken, want)
 	}
 }

@@ -1,0 +1,136 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
+)
+
+func openLibrary(t *testing.T, addresses []string) (*libraryClient, *recipetest.Gate) {
+	gate := recipetest.NewGate()
+	return openAs(t, clientLock{}, addresses, gate).(*libraryClient), gate
+}
+
+// nodes are the paths of a lock's nodes that are ours, by the session.
+func nodes(t *testing.T, c *libraryClient, key string) (paths []string) {
+	t.Helper()
+	dir := parent(kindLibrary, key)
+	names, err := c.list(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		ours, err := c.isOurs(t.Context(), dir+"/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours {
+			paths = append(paths, dir+"/"+name)
+		}
+	}
+	return paths
+}
+
+// forgottenNode: an error after the creation leaves the node, which holds up the
+// others until it is cleaned up.
+func forgottenNode(t *testing.T, addresses []string) {
+	const key = "forgotten"
+	a, _ := openLibrary(t, addresses)
+	b, gate := openLibrary(t, addresses)
+	stray := parent(kindLibrary, key) + "/stray"
+	if _, err := a.create(t.Context(), stray, 0); err != nil {
+		t.Fatal(err)
+	}
+	gone := recipetest.NewAttempt()
+	_, err := a.Acquire(t.Context(), key, gone)
+	recipetest.WantOutcome(t, "acquire beside a node of another name", err, impls.ErrUnknown)
+	deleteNodes(t, b.client, stray)
+	got := acquiring(t, gate, b.Acquire, key, recipetest.NewAttempt())
+	waiting(t, "whoever comes after the node that was left", got)
+	if left := nodes(t, a, key); len(left) != 1 {
+		t.Fatalf("left behind: %v", left)
+	}
+	recipetest.WantOutcome(t, "clean up", a.Cleanup(t.Context(), key, gone), nil)
+	recipetest.WantOutcome(t, "clean up again", a.Cleanup(t.Context(), key, gone), impls.ErrLost)
+	release(t, granted(t, <-got))
+}
+
+// holdsWithoutNode: a waiter whose node is gone takes the departure of the one
+// before for a grant, while another holds; zookeeper/sequence does not.
+func holdsWithoutNode(t *testing.T, addresses []string) {
+	const key = "without"
+	holder, _ := openLibrary(t, addresses)
+	waiter, wait := openLibrary(t, addresses)
+	third, gate := openLibrary(t, addresses)
+	h := acquire(t, holder, key)
+	first := acquiring(t, wait, waiter.Acquire, key, recipetest.NewAttempt())
+	second := acquiring(t, gate, third.Acquire, key, recipetest.NewAttempt())
+	deleteNodes(t, holder.client, nodes(t, waiter, key)...)
+	release(t, h)
+	without, with := granted(t, <-first), granted(t, <-second)
+	for _, h := range []impls.Hold{without, with} {
+		select {
+		case <-h.Lost():
+			t.Error("a session was lost: this shows nothing")
+		default:
+		}
+	}
+	recipetest.WantOutcome(t, "release without a node", without.Release(t.Context()), impls.ErrLost)
+	release(t, with)
+}
+
+// goesOn: an acquire that its caller gave up keeps its place, and takes the lock
+// when it is its turn, until it is cleaned up.
+func goesOn(t *testing.T, addresses []string) {
+	const key = "goes on"
+	holder, _ := openLibrary(t, addresses)
+	waiter, wait := openLibrary(t, addresses)
+	third, gate := openLibrary(t, addresses)
+	h := acquire(t, holder, key)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := recipetest.NewAttempt()
+	got := acquiringUntil(ctx, t, wait, waiter.Acquire, key, gone)
+	cancel()
+	recipetest.WantOutcome(t, "the wait", (<-got).err, impls.ErrUnknown)
+	lock := waiter.claims[gone]
+	next := acquiring(t, gate, third.Acquire, key, recipetest.NewAttempt())
+	release(t, h)
+	<-lock.done
+	if lock.err != nil || len(nodes(t, waiter, key)) != 1 {
+		t.Fatalf("the library has not gone on: %v", lock.err)
+	}
+	waiting(t, "whoever comes after", next)
+	recipetest.WantOutcome(t, "clean up", waiter.Cleanup(t.Context(), key, gone), nil)
+	h = granted(t, <-next)
+
+	// The same again, cleaned up while the library still waits for another.
+	ctx, cancel = context.WithCancel(t.Context())
+	gone = recipetest.NewAttempt()
+	abandoned := make(chan error, 1)
+	go func() {
+		_, err := waiter.Acquire(ctx, key, gone)
+		abandoned <- err
+	}()
+	wait.Await(t, impls.StepWaiting, 2)
+	cancel()
+	recipetest.WantOutcome(t, "the wait", <-abandoned, impls.ErrUnknown)
+	lock = waiter.claims[gone]
+	recipetest.WantOutcome(t, "clean up", waiter.Cleanup(t.Context(), key, gone), nil)
+	recipetest.WantOutcome(t, "clean up again", waiter.Cleanup(t.Context(), key, gone), impls.ErrLost)
+	release(t, h)
+	<-lock.done // it takes this for a grant, which nobody hears of
+	if left := nodes(t, waiter, key); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	release(t, acquire(t, third, key))
+}
+
+func noTry(t *testing.T, addresses []string) {
+	c, _ := openLibrary(t, addresses)
+	if _, err := c.TryAcquire(t.Context(), "served", recipetest.NewAttempt()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("try: %v, want %v", err, errors.ErrUnsupported)
+	}
+}

@@ -1,0 +1,192 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// exclusiveNode is zookeeper/exclusive-node: one node that everybody wants and
+// everybody watches.
+//
+//	acquire  create the lock's node, ephemeral; created: ours. Otherwise watch
+//	         whether it exists, and when it is gone try again, with all the others
+//	release  delete the node
+//
+// Round trips: 1 to acquire, 1 to release, each a write of a quorum; a waiter
+// adds, at every release, its watch and another try.
+// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
+// three quarters of it, for sessions expire by whole ticks.
+//
+// It promises one holder at a time while its session lives; nothing about order,
+// and no tokens. It fails by the herd: each release wakes all waiters, of whom one
+// wins. And the deletion asks nobody whose the node is, so that a holder who comes
+// back after its session expired frees its successor's lock, and is told that all
+// went well.
+//
+// The node is empty, but the server notes which session it hangs on. So Cleanup
+// goes by that, and by what this client remembers of its own attempts; it knows
+// nothing of another client's. Between its look and its deletion the late release
+// of somebody else may put a third one's node there, which it would delete.
+//
+// Source: a collection of articles on three ways to build a lock, where a lock that
+// is kept exclusive stands beside one that keeps an order; that the node is ephemeral
+// they say of all locks in ZooKeeper.
+type exclusiveNode struct{ ephemeral }
+
+// stepWatch: the lock was refused, and is not watched yet.
+const stepWatch impls.Step = "watch"
+
+func (exclusiveNode) Info() impls.Info {
+	return describe(impls.Info{
+		ID:         "zookeeper/exclusive-node",
+		Summary:    "one ephemeral node, created by whoever comes first; all waiters watch it; release deletes it, whosever it is",
+		Promise:    "one holder at a time while its session lives",
+		Document:   "a collection of articles on three ways to build a lock: the ZooKeeper lock that is kept exclusive",
+		Fails:      "each release wakes every waiter, and a late holder's release frees its successor's lock",
+		RoundTrips: 2,
+		Has: []impls.Property{
+			impls.Exclusive, impls.DeadlockFree, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.LeavesClean, impls.TellsLoss, impls.Once,
+		},
+		Steps: []impls.Step{stepWatch},
+	})
+}
+
+// Prepare creates the node below which the locks stand.
+func (exclusiveNode) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
+	return prepare(ctx, cfg, "", nil)
+}
+
+func (exclusiveNode) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &exclusiveClient{client: c, may: map[impls.Attempt]bool{}}, nil
+}
+
+type exclusiveClient struct {
+	*client
+	may map[impls.Attempt]bool // the attempts that may hold
+}
+
+// agreed is the lock's node.
+func agreed(key string) string { return parent("agreed", key) }
+
+func (c *exclusiveClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	for {
+		h, err := c.try(ctx, key, a)
+		if err == nil {
+			return h, nil
+		}
+		if !errors.Is(err, impls.ErrBusy) {
+			return nil, fmt.Errorf("acquire %s: %w", key, err)
+		}
+		c.driver.cfg.Reach(ctx, stepWatch)
+		// A waiter has nothing on the servers, so that its session may come and
+		// go, and its end leaves nothing open.
+		if err := c.watch(ctx, agreed(key)); err != nil {
+			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
+		}
+	}
+}
+
+func (c *exclusiveClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	h, err := c.try(ctx, key, a)
+	if err != nil {
+		return nil, fmt.Errorf("try %s: %w", key, err)
+	}
+	return h, nil
+}
+
+func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) (*hold, error) {
+	s, err := c.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.may[a] = true
+	if _, err := c.create(ctx, agreed(key), 0); err != nil {
+		if !errors.Is(err, impls.ErrUnknown) {
+			delete(c.may, a)
+		}
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil, impls.ErrBusy
+		}
+		return nil, err
+	}
+	free := func(ctx context.Context) error {
+		if !c.may[a] {
+			return impls.ErrLost // as its clean-up has found
+		}
+		return c.settle(a, c.remove(ctx, agreed(key)))
+	}
+	return &hold{session: s, key: key, attempt: a, free: free}, nil
+}
+
+// settle forgets an attempt of which nothing can be left.
+func (c *exclusiveClient) settle(a impls.Attempt, err error) error {
+	if impls.Definite(err) {
+		delete(c.may, a)
+	}
+	return err
+}
+
+// watch returns nil when something happened to the node, or the watch ended, or
+// the node is not there; and ctx's error when that ends.
+func (c *exclusiveClient) watch(ctx context.Context, path string) error {
+	for {
+		// No events if the node is not there: nobody waits for its creation.
+		events, err := do(ctx, c.driver, func(conn *zk.Conn) (<-chan zk.Event, error) {
+			there, _, events, err := conn.ExistsW(path)
+			if !there {
+				events = nil
+			}
+			return events, err
+		})
+		switch {
+		case err == nil && events == nil:
+			return nil
+		case err == nil:
+			return c.await(ctx, nil, events)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !passing(err) && !errors.Is(err, zk.ErrSessionExpired):
+			return err
+		}
+		if err := c.driver.cfg.Clock.Sleep(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
+// Cleanup deletes the node if the attempt may have created it and it hangs on
+// our session.
+func (c *exclusiveClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
+	if !c.may[a] {
+		return impls.ErrLost
+	}
+	err := c.settle(a, c.removeOurs(ctx, agreed(key)))
+	if impls.Definite(err) {
+		return err
+	}
+	return fmt.Errorf("clean up %s: %w", key, err)
+}
+
+func (c *exclusiveClient) removeOurs(ctx context.Context, path string) error {
+	if _, err := do(ctx, c.driver, func(conn *zk.Conn) (string, error) { return conn.Sync(path) }); err != nil {
+		return err
+	}
+	ours, err := c.isOurs(ctx, path)
+	if err == nil && !ours {
+		return impls.ErrLost
+	}
+	if err != nil {
+		return err
+	}
+	return c.remove(ctx, path)
+}

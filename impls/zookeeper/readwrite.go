@@ -1,0 +1,87 @@
+package zookeeper
+
+import (
+	"context"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// readWrite is zookeeper/read-write: one queue for readers and writers.
+//
+//	acquire to write  create a node below the lock's own, ephemeral, named write-
+//	                  and numbered by the server; list the nodes; the lowest number:
+//	                  ours. Otherwise watch the node before ours, and list again when
+//	                  it is gone
+//	acquire to read   the same with a node named read-; ours as soon as no writer's
+//	                  number is lower. Otherwise watch the last writer before us
+//	release           delete the node
+//
+// The attempt stands before read- and write-, so that a client finds its node if
+// the answer to the creation was lost.
+//
+// Round trips: 2 to acquire, 1 to release, the first and the last a write of a
+// quorum; a waiter adds its watch and a list. A writer's release wakes all readers
+// up to the next writer, who all hold then, or that writer.
+// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
+// three quarters of it, for sessions expire by whole ticks.
+//
+// It promises that a writer excludes everybody and readers share, in order of
+// arrival, so that neither starves the other, while their sessions live. A writer's
+// token, its number plus one, is greater than that of every writer before it, under
+// the conditions of zookeeper/sequence. Readers have none: those who share the lock
+// may be granted it in any order, and a resource that has seen the token of one would
+// refuse the other, who holds as well. It fails as zookeeper/sequence does, and what
+// a reader reads after its session expired nobody can refuse.
+//
+// Source: ZooKeeper's recipe for shared locks, with protected creation.
+type readWrite struct{ ephemeral }
+
+func (readWrite) Info() impls.Info {
+	return describe(impls.Info{
+		ID:         "zookeeper/read-write",
+		Summary:    "an ephemeral sequential node per attempt; a writer watches the node before its own, a reader the last writer before it",
+		Promise:    "a writer alone or readers together, in order of arrival, while their sessions live; writers' tokens grow while the lock's node is not deleted",
+		Document:   "ZooKeeper's recipe for shared locks, with protected creation",
+		Fencing:    true,
+		RoundTrips: 3,
+		Has: []impls.Property{
+			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.Ordered, impls.ReadWrite, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+		},
+		Steps: []impls.Step{stepQueued, stepLeave},
+	})
+}
+
+// The marks of a reader's and a writer's nodes.
+const (
+	markRead  = "read"
+	markWrite = "write"
+)
+
+func (readWrite) queue() queue {
+	return queue{kind: "shared", mark: markWrite, fenced: true,
+		blocks: func(mine, other string) bool { return mine == markWrite || other == markWrite }}
+}
+
+func (r readWrite) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return prepare(ctx, cfg, r.queue().kind, keys)
+}
+
+func (r readWrite) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := r.queue().open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &sharedClient{c}, nil
+}
+
+// sharedClient is an impls.ReadWriter.
+type sharedClient struct{ *queueClient }
+
+func (c *sharedClient) AcquireRead(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.acquire(ctx, key, markRead, a)
+}
+
+func (c *sharedClient) TryAcquireRead(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+	return c.try(ctx, key, markRead, a)
+}

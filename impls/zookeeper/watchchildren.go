@@ -1,0 +1,61 @@
+package zookeeper
+
+import (
+	"context"
+
+	"github.com/lockbench/lockbench/impls"
+)
+
+// watchChildren is zookeeper/watch-children: a queue that everybody watches as a
+// whole.
+//
+//	acquire  create a node below the lock's own, ephemeral, named guid-lock- and
+//	         numbered by the server; list the nodes and watch the list; the
+//	         smallest is ours: held. Otherwise wait until the list changes, and
+//	         list again
+//	release  delete the node
+//
+// The guid is the attempt. Round trips: 2 to acquire, 1 to release, the first and
+// the last a write of a quorum; every waiter lists the whole queue anew whenever
+// somebody comes or goes.
+// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
+// three quarters of it, for sessions expire by whole ticks.
+//
+// It promises one holder at a time, in order of arrival, while its session
+// lives; no tokens. It fails by the herd: with N waiters each release, each
+// arrival and each departure sends N events, and N lists of N names are read to
+// find one holder.
+//
+// Source: a collection of articles on three ways to build a lock, its basic logic
+// of a lock in ZooKeeper, without the predecessor's watch that others add.
+type watchChildren struct{ ephemeral }
+
+func (watchChildren) Info() impls.Info {
+	return describe(impls.Info{
+		ID:         "zookeeper/watch-children",
+		Summary:    "an ephemeral sequential node per attempt; all waiters watch the list of nodes, and read it at each change",
+		Promise:    "one holder at a time, in order of arrival, while its session lives",
+		Document:   "a collection of articles on three ways to build a lock: the basic logic of a lock in ZooKeeper",
+		Fails:      "each change of the queue wakes every waiter, and each of them reads the whole queue",
+		RoundTrips: 3,
+		Has: []impls.Property{
+			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+		},
+		Steps: []impls.Step{stepQueued, stepLeave},
+	})
+}
+
+func (watchChildren) queue() queue { return queue{kind: "all", mark: "lock", everybody: true} }
+
+func (r watchChildren) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return prepare(ctx, cfg, r.queue().kind, keys)
+}
+
+func (r watchChildren) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	c, err := r.queue().open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
