@@ -17,6 +17,7 @@ const forever = math.MaxInt64 / 4
 type attempt struct {
 	any          int32 // one of its calls
 	acquire      int32 // the acquire or try
+	since        int32 // the acquire by which it may have begun; of a re-entrant lock, perhaps an earlier one
 	firstRelease int32 // the first release or clean-up, whatever came of it
 	firstSent    int32 // the first of those that may have had an effect
 	lost         int32 // the first sign of loss that the client observed
@@ -28,7 +29,9 @@ type attempt struct {
 	last         int32 // the call that ended last
 	over         int32 // the confirmed release that returned first
 	gone         int32 // the lost answer or confirmed clean-up that returned first
+	absent       int32 // the lost answer whose call was sent last
 
+	unsaid    bool // the outcome of a release or clean-up is unknown
 	malformed bool
 	shared    bool // for reading: it excludes only attempts that are not
 	batch     bool // it is about several keys
@@ -66,8 +69,8 @@ func (p *part) fold(of []int32) {
 			at = int32(len(p.attempts))
 			index[c.Attempt] = at
 			p.attempts = append(p.attempts, attempt{
-				any: i, acquire: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none,
-				proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none,
+				any: i, acquire: none, since: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none,
+				proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none, absent: none,
 			})
 		}
 		p.attempts[at].add(calls, i)
@@ -143,7 +146,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 		if a.acquire != none {
 			a.malformed = true
 		}
-		a.acquire = i
+		a.acquire, a.since = i, i
 		a.shared = c.Flags&history.FlagShared != 0
 	case history.KindRelease, history.KindCleanup:
 		first(&a.firstRelease)
@@ -152,8 +155,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 		}
 		switch {
 		case c.Outcome == history.Lost:
-			first(&a.lostAnswer)
-			earliest(&a.gone, calls, i)
+			a.missing(calls, i)
 		case c.Outcome == history.Released && c.Kind == history.KindRelease:
 			earliest(&a.over, calls, i)
 			a.confirm(calls, i)
@@ -161,6 +163,8 @@ func (a *attempt) add(calls []history.Call, i int32) {
 			// A clean-up that was confirmed proves no hold: it may have
 			// removed a place in a queue. It does prove that nothing is left.
 			earliest(&a.gone, calls, i)
+		case c.Outcome != history.Failed:
+			a.unsaid = true
 		}
 	case history.KindExtend:
 		switch c.Outcome {
@@ -170,8 +174,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 			}
 			a.confirm(calls, i)
 		case history.Lost:
-			first(&a.lostAnswer)
-			earliest(&a.gone, calls, i)
+			a.missing(calls, i)
 			// The client learns it when the answer is there.
 			if a.lost == none || c.Return < lossSeen(&calls[a.lost]) {
 				a.lost = i
@@ -185,6 +188,17 @@ func (a *attempt) add(calls []history.Call, i int32) {
 			first(&a.toldLost)
 		}
 	}
+}
+
+// missing takes note of call i, which found the attempt's lock gone.
+func (a *attempt) missing(calls []history.Call, i int32) {
+	if before(calls, i, a.lostAnswer) {
+		a.lostAnswer = i
+	}
+	if a.absent == none || before(calls, a.absent, i) {
+		a.absent = i
+	}
+	earliest(&a.gone, calls, i)
 }
 
 // earliest keeps in p the call that returned first.

@@ -104,6 +104,7 @@ func (p *part) breaches() {
 		}
 	})
 	p.busy(fit)
+	p.tokens(fit)
 }
 
 // classify names the breaches of a group. The classes' counts sum to total;
@@ -178,7 +179,7 @@ func (p *part) answers(a *attempt) {
 	// Nothing succeeds any more once the attempt's lock is over; an unknown
 	// acquire may have had its effect after it was found to have left nothing.
 	for _, end := range []int32{a.over, a.gone} {
-		if end == none || a.proof == none || end == a.gone && !a.held(p.calls) {
+		if end == none || a.proof == none || end == a.gone && !a.granted(p.calls) && !before(p.calls, a.confirmed, end) {
 			continue
 		}
 		if late := &p.calls[a.proof]; late.Seq > p.calls[end].Seq && late.Invoke >= returned(&p.calls[end]) {

@@ -16,7 +16,7 @@ import (
 //
 // Ways part only where something must be chosen: who explains a try that the
 // last holder cannot; and which of the items that may take their turn before or
-// after another (those whose rc lies before their ar) go first. One goes first
+// after another (those whose rc is not after their ar) go first. One goes first
 // if it must, for it could not after (ar before the other's rc); else it may,
 // but only an item that must let go earlier than the other has reason to, for
 // else it can as well follow at the same moment and keep the lock as long.
@@ -55,7 +55,7 @@ type way struct {
 
 // frontier is the search on one key.
 type frontier struct {
-	firm  []item // certain, ar no later than rc, in their only order
+	firm  []item // certain, ar before rc, in their only order
 	loose []item // the other certain ones, and optional ones that end; by ac
 	free  []item // optional ones that may last for ever, by ac
 	due   []turn // the certain ones, by ar
@@ -85,7 +85,7 @@ func newFrontier(items []item) *frontier {
 	f := &frontier{ways: []way{{until: -forever, reach: -forever}}}
 	for _, x := range items {
 		switch {
-		case !x.optional && x.ar <= x.rc:
+		case !x.optional && x.ar < x.rc:
 			f.firm = append(f.firm, x)
 		case !x.optional || x.rr < forever:
 			f.loose = append(f.loose, x)

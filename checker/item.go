@@ -29,7 +29,7 @@ func (p *part) item(i int32) (x item, ok bool) {
 	_, proved, sure := p.proof(i)
 	switch {
 	case sure:
-		x = item{ac: p.calls[a.acquire].Invoke, ar: proved.s, rc: proved.e, rr: p.freed(a), at: i}
+		x = item{ac: p.calls[a.since].Invoke, ar: proved.s, rc: proved.e, rr: p.freed(a), at: i}
 		if l := a.lostAnswer; !a.granted(p.calls) && l != none && before(p.calls, l, a.proof) {
 			x.ac = max(x.ac, p.calls[l].Invoke) // it was not there yet
 		}
@@ -71,18 +71,16 @@ func (p *part) supposed(a *attempt) item {
 		x.rr = returned(&p.calls[a.gone])
 	}
 	switch {
-	case p.opt.Leased:
-		x.rc = x.ac // it may have ended as soon as it began
+	case p.opt.Leased, p.opt.Reentrant:
+		// It may have ended as soon as it began; or its owner's next hold is
+		// within it.
+		x.rc = x.ac
 	case a.firstSent == none:
 		x.rc = p.clients[p.client(a)].last
-	case a.firstSent == a.lostAnswer && !cleaned:
-		// It was not there yet, and nobody has freed it since, unless more was
-		// sent.
-		x.ac = p.calls[a.lostAnswer].Invoke
-		x.rc = x.ac
-		if a.last == a.lostAnswer {
-			x.rc = max(x.rc, p.clients[p.client(a)].last)
-		}
+	case a.absent != none && !cleaned && !a.unsaid:
+		// It was not there yet, and nobody has freed it since.
+		x.ac = p.calls[a.absent].Invoke
+		x.rc = p.clients[p.client(a)].last
 	default:
 		x.rc = p.calls[a.firstSent].Invoke
 	}

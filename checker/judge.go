@@ -116,7 +116,6 @@ func (p *part) judge() {
 	}
 	p.overlaps(holds)
 	p.breaches()
-	p.tokens()
 	p.contended()
 	p.stuck(held)
 	p.damaged()

@@ -1,5 +1,7 @@
 package checker
 
+import "github.com/lockbench/lockbench/history"
+
 // Of a re-entrant lock only the outermost acquire and the last release of its
 // owner matter to others: whatever lies between is inside a hold that is proved
 // already. nest folds each client's attempts that meet in time into the first
@@ -10,27 +12,50 @@ package checker
 
 // nest folds the attempts of each client.
 func (p *part) nest() {
-	open := map[uint32]*outer{}
+	owners := map[uint32]*owner{}
 	for i := range p.attempts {
 		a := &p.attempts[i]
 		if a.malformed {
 			continue
 		}
-		o := open[p.client(a)]
-		if o != nil && p.calls[a.acquire].Invoke < o.end {
-			o.add(p, a)
-			continue
+		who := owners[p.client(a)]
+		if who == nil {
+			who = &owner{}
+			owners[p.client(a)] = who
 		}
-		if !a.granted(p.calls) {
-			continue // of its own it makes no hold
-		}
-		if o != nil {
-			o.fold(p)
-		}
-		open[p.client(a)] = newOuter(p, a)
+		who.meet(p, a)
 	}
-	for _, o := range open {
-		o.fold(p)
+	for _, who := range owners {
+		who.hold.fold()
+	}
+}
+
+// owner is a client whose attempts are gathered, in the order of their calls.
+type owner struct {
+	hold  *outer   // the one that is open, or was last
+	open  *attempt // the last acquire whose outcome is unknown
+	vague bool     // from some call on its count is not certain
+}
+
+func (who *owner) meet(p *part, a *attempt) {
+	begin := p.calls[a.acquire].Invoke
+	if o := who.hold; o != nil && begin < o.end {
+		o.add(p, a)
+	} else if a.granted(p.calls) {
+		who.hold.fold()
+		who.hold = newOuter(p, a)
+		if x := who.open; x != nil && p.stamp(x.last) > begin {
+			// It goes on within this hold, which may have begun by it.
+			x.inner = true
+			who.hold.sum.since = x.since
+		}
+	}
+	if a.unknown(p.calls) {
+		who.open = a
+	}
+	who.vague = who.vague || p.unsure(a)
+	if who.hold != nil {
+		who.hold.sum.vague = who.hold.sum.vague || who.vague
 	}
 }
 
@@ -44,20 +69,29 @@ type outer struct {
 
 func newOuter(p *part, a *attempt) *outer {
 	o := &outer{first: a, sum: *a, end: p.hold(a).End}
-	o.sum.vague = p.unsure(a)
+	if !p.lostUnsent(a) {
+		o.sum.lostAnswer = none
+	}
 	return o
 }
 
 // unsure: an answer is missing, so that a's part in the count is not certain.
 func (p *part) unsure(a *attempt) bool {
+	if a.gone != none && p.calls[a.gone].Outcome == history.Released {
+		return false // all of it was cleaned up
+	}
 	return a.unknown(p.calls) || a.firstSent != none && a.over == none && a.gone == none
 }
 
 // add puts a, which begins within the hold, to its attempts.
 func (o *outer) add(p *part, a *attempt) {
 	a.inner = true
+	if !p.opt.Leased && p.calls[a.acquire].Outcome == history.Busy && returned(&p.calls[a.acquire]) <= o.end {
+		// Nothing can have ended the hold meanwhile, and its owner is not kept
+		// out by it.
+		p.breach(UnexplainedBusy, p.calls[o.first.acquire], p.calls[a.acquire])
+	}
 	s := &o.sum
-	s.vague = s.vague || p.unsure(a)
 	if p.stamp(a.last) > p.stamp(s.last) {
 		s.last = a.last
 	}
@@ -77,10 +111,11 @@ func (o *outer) add(p *part, a *attempt) {
 	if a.lost != none && (s.lost == none || lossSeen(&p.calls[a.lost]) < lossSeen(&p.calls[s.lost])) {
 		s.lost = a.lost
 	}
-	for _, first := range []struct{ to, from *int32 }{{&s.toldLost, &a.toldLost}, {&s.lostAnswer, &a.lostAnswer}} {
-		if *first.from != none && before(p.calls, *first.from, *first.to) {
-			*first.to = *first.from
-		}
+	if a.toldLost != none && before(p.calls, a.toldLost, s.toldLost) {
+		s.toldLost = a.toldLost
+	}
+	if p.lostUnsent(a) && before(p.calls, a.lostAnswer, s.lostAnswer) {
+		s.lostAnswer = a.lostAnswer
 	}
 	// The release that brings the count to nothing is the last one; an attempt
 	// that is never released keeps it up.
@@ -92,7 +127,10 @@ func (o *outer) add(p *part, a *attempt) {
 }
 
 // fold makes the first attempt stand for all.
-func (o *outer) fold(p *part) {
+func (o *outer) fold() {
+	if o == nil {
+		return
+	}
 	if o.inner {
 		o.sum.gone = none
 	}

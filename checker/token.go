@@ -7,13 +7,16 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// tokens judges the fencing tokens: a grant that returned before
-// another was asked for has the smaller token, and no two grants have the
-// same. A grant counts once, however many it contradicts.
+// tokens judges the fencing tokens: a grant that returned before another was
+// asked for, or before that other's hold certainly lasted, has the smaller
+// token, and no two grants have the same. A grant counts once, however many it
+// contradicts. fit tells that the grants exclude one another, so that the order
+// of the tokens is the order of the holds: of two, the one with the smaller
+// token must be able to end before the other begins.
 //
 // Stamps are taken apart by their clocks' uncertainty, also within a process;
 // what that hides is shorter than any request.
-func (p *part) tokens() {
+func (p *part) tokens(fit bool) {
 	if !p.opt.Fencing {
 		return
 	}
@@ -34,8 +37,11 @@ func (p *part) tokens() {
 			p.breach(MissingToken, *c)
 			continue
 		}
-		u := p.uncertainty(p.client(a))
-		grants = append(grants, grant{call: a.acquire, from: c.Invoke - u, to: c.Return + u, token: c.Fence})
+		u, from := p.uncertainty(p.client(a)), c.Invoke
+		if x, _, ok := p.proof(int32(i)); ok && fit && !a.shared {
+			from = max(from, x.e)
+		}
+		grants = append(grants, grant{call: a.acquire, from: from - u, to: c.Return + u, token: c.Fence})
 	}
 	report := func(earlier, later int32) {
 		p.rep.TokenRegressions++
@@ -52,18 +58,25 @@ func (p *part) tokens() {
 		byReturn[i] = int32(i)
 	}
 	slices.SortFunc(byReturn, func(a, b int32) int { return cmp.Compare(grants[a].to, grants[b].to) })
-	next, highest := 0, none
+	next, highest, second := 0, none, none // of those that had returned
 	for i := range grants {
 		g := &grants[i]
 		for next < len(byReturn) && grants[byReturn[next]].to < g.from {
-			if k := byReturn[next]; highest == none || grants[k].token > grants[highest].token {
-				highest = k
+			switch k := byReturn[next]; {
+			case highest == none || grants[k].token > grants[highest].token:
+				highest, second = k, highest
+			case second == none || grants[k].token > grants[second].token:
+				second = k
 			}
 			next++
 		}
-		if highest != none && grants[highest].token >= g.token {
+		above := highest
+		if above == int32(i) {
+			above = second
+		}
+		if above != none && grants[above].token >= g.token {
 			g.wrong = true
-			report(grants[highest].call, g.call)
+			report(grants[above].call, g.call)
 		}
 	}
 	// Equal tokens, the first of each apart.
