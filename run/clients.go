@@ -20,11 +20,26 @@ type boardClients struct {
 func (b boardClients) Holders() []chaos.Holding {
 	var list []chaos.Holding
 	for c := range uint32(b.n) {
-		if st := b.board.Status(c); st.State == workloads.Holding {
+		if st := b.board.Status(c); st.State == workloads.Holding && b.lives(c) {
 			list = append(list, holding(st))
 		}
 	}
 	return list
+}
+
+// lives tells a client from one that was killed, whose slot says for ever what
+// it did last.
+func (b boardClients) lives(client uint32) bool {
+	p := b.pool.Process(client)
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.Done():
+		return false
+	default:
+		return true
+	}
 }
 
 func (b boardClients) Holds(h chaos.Holding) bool {

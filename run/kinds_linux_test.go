@@ -99,7 +99,7 @@ func TestLoads(t *testing.T) {
 func TestHolderKill(t *testing.T) {
 	ttl := duration(time.Second)
 	out := try(t, []trial{
-		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
+		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3300 * time.Millisecond), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -109,6 +109,17 @@ func TestHolderKill(t *testing.T) {
 					t.Errorf("takeover %+v, want one hold that passed on", r.Takeover)
 				}
 			}},
+		{"again", "reference/mutex", scenario.Settings{
+			Workload: &scenario.Workload{Kind: scenario.Keys, Keys: ptr(3), Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
+			Clients:  []int{6}, TTL: ttl, Duration: duration(3300 * time.Millisecond),
+			// The second kill must not take the first one's victim for a holder.
+			Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}, {Kind: scenario.HolderKill, At: duration(250 * time.Millisecond)}},
+		}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if len(r.Faults) != 2 || r.Faults[0].Status != "effective" || r.Faults[1].Status != "effective" || r.Faults[0].Target == r.Faults[1].Target {
+				t.Error("the kills were not of two holders")
+			}
+		}},
 		{"takeover", "reference/mutex", scenario.Settings{Workload: load(scenario.Takeover), Clients: []int{8}, TTL: ttl, Duration: duration(4 * time.Second)},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
@@ -168,10 +179,10 @@ func TestStepFaults(t *testing.T) {
 	short := spec(scenario.StepPause, "waiting")
 	short[0].For = duration(500 * time.Millisecond)
 	out := try(t, []trial{
-		{"pause", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3 * time.Second), Faults: short}, effective},
-		{"kill", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: spec(scenario.StepKill, "waiting")}, effective},
+		{"pause", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(2700 * time.Millisecond), Faults: short}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "waiting")}, effective},
 		// The recipe has the step of those that are woken, and polls.
-		{"nobody", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(4 * time.Second), Faults: spec(scenario.StepKill, "woken")}, func(t *testing.T, r scenario.Result) {
+		{"nobody", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "woken")}, func(t *testing.T, r scenario.Result) {
 			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
 				t.Errorf("as expected is %v", r.AsExpected)
 			}

@@ -41,6 +41,10 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 		// clients hold it all the same.
 		return Expect{Verdict: Unsafe, Promise: Kept, Liveness: Live}
 	}
+	if r.Bound == "none" && sc.Workload.Kind == Takeover && hasFault(sc, kills) {
+		// Nobody can take over, so there is no evidence of safety to be had.
+		return Expect{Promise: Kept}
+	}
 	e := Expect{Verdict: Safe, Promise: Kept, Liveness: Live}
 	if r.Bound == "ttl" && !sc.Workload.WatchLease && longestUnwatched(sc) >= sc.TTL {
 		e.Verdict = ""

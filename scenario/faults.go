@@ -81,6 +81,9 @@ func checkFaults(f *findings, sc Scenario, r RecipeFacts) {
 			dead++
 		}
 	}
+	if dead > 0 && sc.Workload.open() {
+		f.add("workload.arrival", "leave it out: a closed loop has no such book", "a process that is killed takes its book of arrivals with it")
+	}
 	if dead > 1 && sc.Clients <= dead {
 		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "%d faults that kill leave nobody of %d clients", dead, sc.Clients)
 	}

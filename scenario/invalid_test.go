@@ -191,6 +191,8 @@ func TestEveryCheck(t *testing.T) {
 
 		{"workload: hot-key, faults: holder-kill", good, ""},
 		{"workload: hot-key, faults: {kind: holder-kill, for: 1s}", bad, "faults[0].for: holder-kill has no end: what is killed stays dead; leave it out"},
+		{"workload: {kind: hot-key, arrival: constant, rate: 5}, faults: holder-kill", bad, "workload.arrival: a process that is killed takes its book of arrivals with it; leave it out"},
+		{"workload: {kind: hot-key, arrival: constant, rate: 5}, faults: holder-pause", good, ""},
 		{"workload: hot-key, faults: holder-kill, workers: 2", bad, "workers: holder-kill hits a whole process"},
 		{"workload: hot-key, faults: holder-kill, clients: 1", bad, "holder-kill needs a second client"},
 		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 2", bad, "clients[0]: 2 faults that kill leave nobody of 2 clients; write 3 or more"},
