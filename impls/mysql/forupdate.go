@@ -102,7 +102,7 @@ func rowInfo(t rowTable) impls.Info {
 		Document: "a blog's comparison of three ways to build a lock: the database's exclusive lock",
 		Bound:    impls.BoundConnection,
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Ordered, impls.LeavesClean, impls.Once},
+			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 		Steps: []impls.Step{stepDraw, stepRollback},
 
 		Topologies: []string{"single"},

@@ -54,7 +54,7 @@ func (getLock) Info() impls.Info {
 		Document: "the locking functions of the MySQL manual",
 		Bound:    impls.BoundConnection,
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Ordered, impls.LeavesClean, impls.Once},
+			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
@@ -231,8 +231,12 @@ func (c *nameClient) freed(ctx context.Context, s *session, name string) (n sql.
 
 // release ends the hold of name that began on s.
 func (c *nameClient) release(ctx context.Context, s *session, key, name string) error {
-	if s == c.s {
-		return c.free(ctx, "release", s, key, name)
+	if !s.abandoned() {
+		err := c.free(ctx, "release", s, key, name)
+		if !s.abandoned() || !errors.Is(err, impls.ErrFailed) {
+			return err
+		}
+		// Nothing could be sent any more.
 	}
 	// The connection was given up with the lock on it; once it is gone the lock
 	// is, too.

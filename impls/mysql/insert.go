@@ -42,10 +42,9 @@ func (insert) Info() impls.Info {
 		Promise:  "one holder, until it deletes the row; no other end",
 		Document: "a blog's comparison of three ways to build a lock: the database's table",
 		Bound:    impls.BoundNone,
-		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever; the delete does not ask whose the row is",
-		Has: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.LeavesClean, impls.Once},
-		Polls: true,
+		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever; the delete, of a clean-up too, does not ask whose the row is",
+		Has:      []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.LeavesClean, impls.Once},
+		Polls:    true,
 
 		Topologies: []string{"single"},
 		RoundTrips: 2,
