@@ -28,6 +28,7 @@ const (
 type client struct {
 	*load
 	id       uint32
+	holder   bool // of a takeover: it keeps its lock until it is killed
 	lock     impls.Client
 	able     abilities
 	rec      recorder

@@ -61,8 +61,9 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 		gate = make(chan struct{}, opensAtOnce)
 	)
 	for i, id := range s.Clients {
-		gate <- struct{}{}
 		wg.Go(func() {
+			_ = l.system.Sleep(ctx, openAfter(s.Scenario, id)) // open tells if ctx has ended
+			gate <- struct{}{}
 			defer func() { <-gate }()
 			if w.clients[i], errs[i] = o.open(ctx, id); errs[i] != nil {
 				cancel() // the others need not try
@@ -111,7 +112,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		return nil, fmt.Errorf("open client %d: the board has %d clients", id, o.board.Clients())
 	}
 	c := &client{
-		load: o.load, id: id,
+		load: o.load, id: id, holder: isHolder(sc, id),
 		wait:     impls.NewUniform(sc.Poll.Min, sc.Poll.Max, mix(sc.Seed)^mix(uint64(id)<<8|streamWait)),
 		attempts: newAttempts(sc.Seed, id, o.nonce),
 		keyRand:  newRand(sc.Seed, id, streamKey),

@@ -187,7 +187,7 @@ func (c *client) work(granted int64) {
 			c.release()
 		}
 	}
-	if c.isHolder() {
+	if c.holder {
 		hold = time.Duration(c.phases.end.Load() - granted)
 	}
 	s.hold(granted, hold)

@@ -1,6 +1,10 @@
 package workloads
 
-import "github.com/lockbench/lockbench/scenario"
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
 
 // takeOver is the load of a client whose key is wanted by one other. The first
 // half of the clients are holders: each takes its key in the warm-up and keeps
@@ -10,11 +14,10 @@ import "github.com/lockbench/lockbench/scenario"
 // has got its own once.
 func (c *client) takeOver() {
 	begin := c.phases.windowStart
-	if c.isHolder() {
+	if c.holder {
 		// The last fifth is for the last to be granted.
 		span := float64(c.phases.windowStart-c.start) * 4 / 5
-		share := (float64(c.id) + c.thinks.Float64()) / float64(c.spec.Scenario.Clients/2)
-		begin = c.start + int64(span*share)
+		begin = c.start + int64(span*share(c.spec.Scenario, c.id))
 	}
 	if !c.sleepUntil(begin) {
 		return
@@ -23,8 +26,24 @@ func (c *client) takeOver() {
 	}
 }
 
-// isHolder tells a client that keeps its lock until it is killed.
-func (c *client) isHolder() bool {
-	sc := &c.spec.Scenario
-	return sc.Workload.Kind == scenario.Takeover && int(c.id) < sc.Clients/2
+// isHolder tells a client of a takeover that keeps its lock until it is killed.
+func isHolder(sc scenario.Scenario, client uint32) bool {
+	return sc.Workload.Kind == scenario.Takeover && int(client) < sc.Clients/2
+}
+
+// share is the holder's place among them all, from 0 to 1.
+func share(sc scenario.Scenario, client uint32) float64 {
+	jitter := newRand(sc.Seed, client, streamStagger).Float64()
+	return (float64(client) + jitter) / float64(sc.Clients/2)
+}
+
+// openAfter is how long a client waits before it is opened: nothing, but for a
+// holder. What keeps a session alive counts from there; were all opened at
+// once, a kill would find every session at the same point between two
+// renewals. Those are a third of the TTL apart, or less.
+func openAfter(sc scenario.Scenario, client uint32) time.Duration {
+	if !isHolder(sc, client) {
+		return 0
+	}
+	return time.Duration(share(sc, client) * float64(sc.TTL) / 3)
 }
