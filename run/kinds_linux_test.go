@@ -204,12 +204,12 @@ func TestStepFaults(t *testing.T) {
 
 // A load that the recipe cannot serve is refused in so many words.
 func TestUnsupportedLoad(t *testing.T) {
-	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.Batch), Clients: []int{2}})
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{2}})
 	out, err := Run(t.Context(), options(t, list))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := out.Document.Scenarios[0]; r.Status != scenario.StatusFailed || !strings.Contains(r.Reason, "reference/mutex cannot take several keys at once: "+errors.ErrUnsupported.Error()) {
+	if r := out.Document.Scenarios[0]; r.Status != scenario.StatusFailed || !strings.Contains(r.Reason, "reference/mutex cannot let its holder lock again: "+errors.ErrUnsupported.Error()) {
 		t.Errorf("%s: %s", r.Status, r.Reason)
 	}
 }

@@ -125,7 +125,10 @@ func TestEveryDefaultIsFilledIn(t *testing.T) {
 	constant := scenario.Constant
 	s := func(text string) scenario.Scenario {
 		t.Helper()
-		return expand(t, parse(t, "name: t\nscenarios:\n  - {name: b, recipes: etcd/mutex, "+text+"}\n"))[0]
+		if !strings.Contains(text, "recipes") {
+			text += ", recipes: etcd/mutex"
+		}
+		return expand(t, parse(t, "name: t\nscenarios:\n  - {name: b, "+text+"}\n"))[0]
 	}
 	hot := s("workload: hot-key")
 	if !reflect.DeepEqual(hot, scenario.Scenario{
@@ -148,10 +151,10 @@ func TestEveryDefaultIsFilledIn(t *testing.T) {
 		"workload: {kind: hot-key, arrival: constant, rate: 2.5, max_in_flight: 1}":           {Kind: "hot-key", Keys: 1, Hold: constant(ms), Think: constant(0), Arrival: "constant", Rate: 2.5, MaxInFlight: 1},
 		"workload: {kind: hot-key, acquire_limit: 1s, watch_lease: true, think: 0s, keys: 1}": {Kind: "hot-key", Keys: 1, Hold: constant(ms), Think: constant(0), Arrival: "closed", AcquireLimit: scenario.Duration(time.Second), WatchLease: true},
 		"workload: try-storm":                                                                 {Kind: "try-storm", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
-		"workload: read-write":                                                                {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Readers: 0.8},
-		"workload: {kind: read-write, readers: 0}":                                            {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
+		"workload: read-write, recipes: redis/token":                                          {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Readers: 0.8},
+		"workload: {kind: read-write, readers: 0}, recipes: redis/token":                      {Kind: "read-write", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
 		"workload: reentrant":                                                                 {Kind: "reentrant", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Depth: 2},
-		"workload: {kind: batch, connections: 4}":                                             {Kind: "batch", Keys: 10, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Batch: 3, Connections: 4},
+		"workload: {kind: batch, connections: 4}, recipes: redis/token":                       {Kind: "batch", Keys: 10, Hold: constant(ms), Think: constant(ms), Arrival: "closed", Batch: 3, Connections: 4},
 		"workload: churn":                                                                     {Kind: "churn", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed", AcquireLimit: scenario.Duration(20 * ms)},
 		"workload: takeover, clients: 6":                                                      {Kind: "takeover", Keys: 3, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
 		"workload: properties":                                                                {Kind: "properties", Keys: 1, Hold: constant(ms), Think: constant(ms), Arrival: "closed"},
@@ -249,8 +252,8 @@ func TestDefaultExpectations(t *testing.T) {
 		{"redis/token", "workload: takeover, faults: []", e("", "kept", "live")},
 		{"mysql/insert", "workload: takeover", e("", "kept", "")},
 		{"etcd/mutex", "workload: reentrant", e("safe", "kept", "live")},
-		{"etcd/mutex", "workload: read-write", e("safe", "kept", "live")},
-		{"etcd/mutex", "workload: batch", e("safe", "kept", "live")},
+		{"redis/token", "workload: read-write", e("safe", "kept", "live")},
+		{"redis/token", "workload: batch", e("safe", "kept", "live")},
 		{"etcd/mutex", "workload: hot-key, faults: {kind: step-pause, step: queued}", e("", "", "")},
 		{"etcd/mutex", "workload: hot-key, faults: {kind: step-kill, step: queued}, expect: {liveness: stuck}", e("", "", "stuck")},
 		{"etcd/mutex", "workload: properties", e("", "", "")},
@@ -363,8 +366,8 @@ scenarios:
   - {name: a, recipes: [redis/token, etcd/mutex], workload: uncontended, clients: [1, 8], expect: {thresholds: ["throughput > 1000/s", acquire.p99 < 20ms]}}
   - {name: b, recipes: [etcd/mutex], workload: guarded-counter, faults: holder-pause, servers: {etcd: {heartbeat-interval: "100", odd: "yes: no"}}}
   - {name: c, recipes: [etcd/mutex], workload: {kind: keys, distribution: zipf, arrival: poisson, rate: 1234.5, acquire_limit: 1s, hold: "uniform(1ms,3ms)"}, topology: quorum}
-  - {name: e, recipes: [etcd/mutex], workload: {kind: read-write, readers: 0.25, connections: 3}, faults: {kind: step-pause, step: queued, for: 1s}}
-  - {name: f, recipes: [etcd/mutex], workload: {kind: batch, batch: 2, keys: 5}, faults: {kind: step-kill, step: woken}}
+  - {name: e, recipes: [redis/token], workload: {kind: read-write, readers: 0.25, connections: 3}, faults: {kind: step-pause, step: queued, for: 1s}}
+  - {name: f, recipes: [redis/token], workload: {kind: batch, batch: 2, keys: 5}, faults: {kind: step-kill, step: woken}}
   - {name: g, recipes: [etcd/mutex], workload: {kind: reentrant, depth: 4}}
   - {name: h, recipes: [etcd/mutex], workload: takeover, clients: 4}
   - {name: d, recipes: [etcd/mutex], workload: {kind: hot-key, hold: exponential(2ms), think: 0s}, expect: {verdict: any, promise: any, liveness: any}}
