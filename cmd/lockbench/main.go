@@ -5,7 +5,7 @@
 // Usage:
 //
 //	lockbench run [SUITE|FILE] [flags]   run a suite (default: quick), a suite file, or one experiment from flags
-//	lockbench check DIR|FILE             check a run, or a history, again
+//	lockbench check DIR|FILE...          check a run, or anybody's history, again
 //	lockbench report DIR...              rebuild the reports of a run; several runs side by side
 //	lockbench list recipes|workloads|faults|suites
 //	lockbench doctor                     what this machine has and lacks
@@ -22,9 +22,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/lockbench/lockbench/conformance"
 )
 
 func main() {
+	// The conformance suite measures properties with processes of clients, which
+	// are this program again.
+	conformance.MainIfClient(find)
 	// The first signal ends the run in order: faults are healed, the report is
 	// written. The second ends it at once: whatever is left dies with this
 	// process, by its parent-death signal, or by the next start's sweep.
