@@ -29,6 +29,7 @@ type attempt struct {
 	last         int32 // the call that ended last
 	over         int32 // the confirmed release that returned first
 	gone         int32 // the lost answer or confirmed clean-up that returned first
+	cleaned      int32 // the confirmed clean-up that returned first
 	absent       int32 // the lost answer whose call was sent last
 
 	unsaid    bool // the outcome of a release or clean-up is unknown
@@ -70,7 +71,7 @@ func (p *part) fold(of []int32) {
 			index[c.Attempt] = at
 			p.attempts = append(p.attempts, attempt{
 				any: i, acquire: none, since: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none,
-				proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none, absent: none,
+				proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none, cleaned: none, absent: none,
 			})
 		}
 		p.attempts[at].add(calls, i)
@@ -163,6 +164,7 @@ func (a *attempt) add(calls []history.Call, i int32) {
 			// A clean-up that was confirmed proves no hold: it may have
 			// removed a place in a queue. It does prove that nothing is left.
 			earliest(&a.gone, calls, i)
+			earliest(&a.cleaned, calls, i)
 		case c.Outcome != history.Failed:
 			a.unsaid = true
 		}

@@ -76,15 +76,24 @@ func (p *part) leaseEnd(a *attempt) int64 {
 
 // leaseTime is the same without looking for a release.
 func (p *part) leaseTime(a *attempt) int64 {
-	ttl := p.opt.TTL - p.opt.TTL/1000 - p.opt.Slack
-	if p.opt.TTL <= 0 || ttl <= 0 {
+	ttl := p.leaseLength()
+	if ttl <= 0 {
 		return 0
 	}
 	from := p.calls[a.acquire].Invoke
 	if a.lastExtend != none {
 		from = max(from, p.calls[a.lastExtend].Invoke)
 	}
-	return from + int64(ttl)
+	return from + ttl
+}
+
+// leaseLength is how long a lease certainly lasts; not positive if that is not
+// known.
+func (p *part) leaseLength() int64 {
+	if !p.opt.Leased || p.opt.TTL <= 0 {
+		return 0
+	}
+	return int64(p.opt.TTL - p.opt.TTL/1000 - p.opt.Slack)
 }
 
 // breaches judges the attempts against the lock's model.
@@ -103,6 +112,10 @@ func (p *part) breaches() {
 			p.classify(group, total)
 		}
 	})
+	if fit {
+		fit = p.fitAmongReaders(timed)
+		p.chain()
+	}
 	p.busy(fit)
 	p.tokens(fit)
 }

@@ -3,6 +3,8 @@ package checker
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockbench/lockbench/history"
 )
 
 // A lock with readers: readers share it, and exclude writers. Two items
@@ -104,4 +106,56 @@ func (b *bounds) narrow(x item) (ac, rr int64) {
 		}
 	}
 	return ac, rr
+}
+
+// fitAmongReaders finds the writers for which readers leave no moment: of a
+// writer that is only known to have had the lock at some moment between its rc
+// and its ar, the readers' holds may cover all of that together, though none
+// does alone. (Readers that are known no better need no time of their own, and
+// writers exclude one another, so that no other holds can cover it together.)
+func (p *part) fitAmongReaders(spans []span) bool {
+	if !p.anyShared() {
+		return true
+	}
+	var readers, writers []span
+	for _, x := range spans {
+		switch {
+		case x.shared && x.start(certain) < x.end(certain):
+			readers = append(readers, x)
+		case !x.shared && x.end(certain) <= x.start(certain):
+			writers = append(writers, x)
+		}
+	}
+	sortSpans(readers, certain)
+	sortSpans(writers, certain)
+	type cover struct {
+		stretch
+		first, last int32
+	}
+	var covers []cover
+	for _, x := range readers {
+		n := len(covers)
+		if n == 0 || x.start(certain) >= covers[n-1].to {
+			covers = append(covers, cover{stretch{x.start(certain), x.end(certain)}, x.at, x.at})
+			continue
+		}
+		if c := &covers[n-1]; x.end(certain) > c.to {
+			c.to, c.last = x.end(certain), x.at
+		}
+	}
+	fit := true
+	for _, w := range writers {
+		k, _ := slices.BinarySearchFunc(covers, w.end(certain), func(c cover, t int64) int { return cmp.Compare(c.from, t) })
+		if k == 0 || w.start(certain) >= covers[k-1].to {
+			continue
+		}
+		fit = false
+		c := covers[k-1]
+		p.rep.Breaches[DoubleHold]++
+		p.keep(Witness{
+			Class: DoubleHold, Key: p.key, From: w.end(certain), To: w.start(certain),
+			Calls: []history.Call{p.grantOf(w.at), p.grantOf(c.first), p.grantOf(c.last)},
+		})
+	}
+	return fit
 }

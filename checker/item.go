@@ -66,9 +66,9 @@ func (p *part) freed(a *attempt) int64 {
 // taken effect at any time, or never.
 func (p *part) supposed(a *attempt) item {
 	x := item{ac: p.calls[a.acquire].Invoke, ar: forever, rr: forever, optional: true}
-	cleaned := a.gone != none && p.calls[a.gone].Outcome == history.Released
-	if cleaned {
-		x.rr = returned(&p.calls[a.gone])
+	end := p.clients[p.client(a)].last
+	if i := a.cleaned; i != none {
+		x.rr, end = returned(&p.calls[i]), p.calls[i].Invoke
 	}
 	switch {
 	case p.opt.Leased, p.opt.Reentrant:
@@ -76,11 +76,10 @@ func (p *part) supposed(a *attempt) item {
 		// within it.
 		x.rc = x.ac
 	case a.firstSent == none:
-		x.rc = p.clients[p.client(a)].last
-	case a.absent != none && !cleaned && !a.unsaid:
+		x.rc = end
+	case a.absent != none && !a.unsaid && (a.cleaned == none || before(p.calls, a.absent, a.cleaned)):
 		// It was not there yet, and nobody has freed it since.
-		x.ac = p.calls[a.absent].Invoke
-		x.rc = p.clients[p.client(a)].last
+		x.ac, x.rc = p.calls[a.absent].Invoke, end
 	default:
 		x.rc = p.calls[a.firstSent].Invoke
 	}

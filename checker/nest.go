@@ -51,7 +51,11 @@ func (who *owner) meet(p *part, a *attempt) {
 		}
 	}
 	if a.unknown(p.calls) {
-		who.open = a
+		if x := who.open; x != nil && p.stamp(x.last) > begin {
+			a.inner = true
+		} else {
+			who.open = a
+		}
 	}
 	who.vague = who.vague || p.unsure(a)
 	if who.hold != nil {
