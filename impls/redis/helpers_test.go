@@ -22,10 +22,8 @@ type served struct {
 // ttl is longer than any of these tests takes.
 const ttl = time.Minute
 
-// serve starts a server for the test, which runs beside others.
 func serve(t *testing.T) served {
 	t.Helper()
-	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")
 	admin := goredis.NewClient(&goredis.Options{Addr: c.Addresses()[0]})
 	t.Cleanup(func() { _ = admin.Close() })
