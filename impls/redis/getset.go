@@ -158,7 +158,9 @@ func (c *getsetClient) time(ctx context.Context, doing, key string, words ...any
 		case errors.Is(cause, redis.Nil):
 			cause = nil
 		case cause == nil:
-			locked, cause = strconv.ParseInt(text, 10, 64)
+			if locked, cause = strconv.ParseInt(text, 10, 64); cause != nil {
+				cause = fmt.Errorf("the key holds no time, so somebody else uses it: %w", cause)
+			}
 		}
 		return cause
 	})

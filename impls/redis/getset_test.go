@@ -1,0 +1,213 @@
+package redis_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
+)
+
+const (
+	getset = "redis/getset"
+	// over is when a key is free to be replaced: the TTL, the document's
+	// second, and the second that has to pass to be greater.
+	over = ttl + 2*time.Second
+)
+
+// until is the Unix time that key holds.
+func (s served) until(t *testing.T, key string) int64 {
+	t.Helper()
+	text, err := s.admin.Get(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seconds
+}
+
+// TestGetsetTimes: a lock lasts as long as the document's formula says, and not
+// a second less or more.
+func TestGetsetTimes(t *testing.T) {
+	s := serve(t)
+	clock := newWall()
+	a, b, key := s.open(t, getset, with(clock)), s.open(t, getset, with(clock)), recipetest.NewKey()
+	h := try(t, a, key)
+	if got, want := s.until(t, key), clock.Now().Add(ttl+time.Second).Unix(); got != want {
+		t.Errorf("the key holds %d, want %d", got, want)
+	}
+	if want := clock.Now().Add(ttl); !h.LeaseEnd().Equal(want) {
+		t.Errorf("the lease ends at %v, want %v", h.LeaseEnd(), want)
+	}
+	clock.advance(over - time.Second)
+	busy(t, b, key)
+	// Its own holder counts it as over a second earlier, and leaves it.
+	recipetest.WantOutcome(t, "a late release", h.Release(t.Context()), impls.ErrLost)
+	s.there(t, 1, key)
+	clock.advance(time.Second)
+	release(t, try(t, b, key))
+	s.there(t, 0, key)
+}
+
+// TestGetsetOneWins: of two that saw that a lock's time is over, one gets it.
+// That is the race which memcached's timestamps lose.
+func TestGetsetOneWins(t *testing.T) {
+	s := serve(t)
+	clock, gate := newWall(), recipetest.NewGate()
+	a, b, c, key := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock)), recipetest.NewKey()
+	try(t, c, key)
+	clock.advance(over)
+	open, got := gate.Shut("getset"), tryBeside(t, a, key)
+	gate.Await(t, "getset", 1)
+	h := try(t, b, key)
+	open()
+	recipetest.WantOutcome(t, "the slower one", <-got, impls.ErrBusy)
+	busy(t, c, key)
+	release(t, h)
+}
+
+// tryBeside tries beside the test.
+func tryBeside(t *testing.T, c impls.Client, key string) <-chan error {
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.TryAcquire(t.Context(), key, recipetest.NewAttempt())
+		got <- err
+	}()
+	return got
+}
+
+// TestGetsetShift: the loser's GETSET puts its own time in place of the
+// winner's: nothing if it comes at once, which the document calls negligible,
+// and otherwise as much as it was held up. What is longer than the lock itself
+// ends the winner's at once.
+func TestGetsetShift(t *testing.T) {
+	s := serve(t)
+	for _, pause := range []time.Duration{0, 300 * time.Millisecond, 10 * time.Second, ttl / 2, over} {
+		clock, gate := newWall(), recipetest.NewGate()
+		loser, winner, third := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock))
+		key := recipetest.NewKey()
+		try(t, third, key)
+		clock.advance(over)
+		open, got := gate.Shut("getset"), tryBeside(t, loser, key)
+		gate.Await(t, "getset", 1)
+		clock.advance(pause)
+		h := try(t, winner, key)
+		before := s.until(t, key)
+		open()
+		recipetest.WantOutcome(t, "the loser", <-got, impls.ErrBusy)
+		shift := time.Duration(before-s.until(t, key)) * time.Second
+		t.Logf("held up for %v, the loser moved the winner's end by %v", pause, -shift)
+		if shift != pause.Truncate(time.Second) {
+			t.Errorf("held up for %v, the loser moved the winner's end by %v", pause, shift)
+		}
+		if pause < over {
+			busy(t, third, key)
+			continue
+		}
+		try(t, third, key)
+		if !clock.Now().Before(h.LeaseEnd()) {
+			t.Error("the winner's lease was over")
+		}
+	}
+}
+
+// TestGetsetSkew: a client whose clock is ahead by more than the lock's time
+// takes over from a live holder; one that is ahead by less does not.
+func TestGetsetSkew(t *testing.T) {
+	s := serve(t)
+	for _, ahead := range []time.Duration{0, over - time.Second, over} {
+		clock, fast := newWall(), newWall()
+		fast.advance(ahead)
+		a, b, key := s.open(t, getset, with(clock)), s.open(t, getset, with(fast)), recipetest.NewKey()
+		h := try(t, a, key)
+		if ahead < over {
+			busy(t, b, key)
+			release(t, h)
+			continue
+		}
+		try(t, b, key)
+		if !clock.Now().Before(h.LeaseEnd()) {
+			t.Error("the holder's lease was over")
+		}
+	}
+	// A slow one leaves a lock that is over for the others from the start.
+	clock, slow := newWall(), newWall()
+	slow.advance(-over)
+	a, b, key := s.open(t, getset, with(slow)), s.open(t, getset, with(clock)), recipetest.NewKey()
+	try(t, a, key)
+	try(t, b, key)
+}
+
+// TestGetsetLateDelete: a late holder reads its successor's time, takes it for
+// its own, and deletes the key. No bad moment is needed for that.
+func TestGetsetLateDelete(t *testing.T) {
+	s := serve(t)
+	clock, gate := newWall(), recipetest.NewGate()
+	a, b, c := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock))
+	key := recipetest.NewKey()
+	h := try(t, a, key)
+	clock.advance(over)
+	try(t, b, key)
+	release(t, h)
+	try(t, c, key)
+
+	// In time when it looked, and late when it deleted.
+	key = recipetest.NewKey()
+	h = try(t, a, key)
+	open, released := gate.Shut("delete"), make(chan error, 1)
+	go func() { released <- h.Release(t.Context()) }()
+	gate.Await(t, "delete", 2)
+	clock.advance(over)
+	successor := try(t, b, key)
+	open()
+	recipetest.WantOutcome(t, "the late release", <-released, nil)
+	try(t, c, key)
+	if !clock.Now().Before(successor.LeaseEnd()) {
+		t.Error("the successor's lease was over")
+	}
+}
+
+// TestGetsetDies: whoever dies anywhere is outlived.
+func TestGetsetDies(t *testing.T) {
+	s := serve(t)
+	for _, step := range []impls.Step{"get", "getset", "delete"} {
+		clock := newWall()
+		a, b, key := s.open(t, getset, with(clock), stepping(dies(step))), s.open(t, getset, with(clock)), recipetest.NewKey()
+		if step != "delete" {
+			try(t, b, key)
+			clock.advance(over)
+		}
+		lastWords(func() { _ = try(t, a, key).Release(t.Context()) })
+		clock.advance(over)
+		release(t, try(t, b, key))
+	}
+}
+
+// TestGetsetGone: a key that is gone when it is read counts as over.
+func TestGetsetGone(t *testing.T) {
+	s := serve(t)
+	clock := newWall()
+	key := recipetest.NewKey()
+	gone := func() { s.remove(t, key) }
+	a, b := s.open(t, getset, with(clock), stepping(at{"get", gone})), s.open(t, getset, with(clock))
+	try(t, b, key)
+	release(t, try(t, a, key))
+}
+
+// TestGetsetForeignValue: a key that is somebody else's is left alone.
+func TestGetsetForeignValue(t *testing.T) {
+	s := serve(t)
+	a, key := s.open(t, getset), recipetest.NewKey()
+	if err := s.admin.Set(t.Context(), key, "hello", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
+	recipetest.WantOutcome(t, "try", err, impls.ErrFailed)
+	if value := s.admin.Get(t.Context(), key).Val(); value != "hello" {
+		t.Errorf("it is %q now", value)
+	}
+}
