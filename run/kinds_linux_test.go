@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -233,4 +234,41 @@ func TestProperties(t *testing.T) {
 			t.Errorf("%+v, want %s", p, known.Property)
 		}
 	}
+}
+
+// Ctrl-C while a client stands at a step: it is let go, and everything ends.
+func TestInterruptedAtAStep(t *testing.T) {
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
+		Workload: load(scenario.HotKey), Clients: []int{4}, Duration: duration(3 * time.Hour),
+		Faults: []scenario.FaultSpec{{Kind: scenario.StepPause, Step: "waiting", For: duration(time.Hour)}},
+	})
+	o := options(t, list)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Progress = &onTick{do: func(uint64) {
+		logs, err := filepath.Glob(filepath.Join(o.Out, "*", scenario.DirScenarios, "*", scenario.FileFaults))
+		if err == nil && len(logs) == 1 && len(faultEvents(t, filepath.Dir(logs[0]))) > 1 {
+			cancel()
+		}
+	}}
+	out, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(out.Dir, scenario.DirScenarios, list[0].Name)
+	var got []string
+	for _, e := range faultEvents(t, dir) {
+		got = append(got, e.Event)
+	}
+	if words := strings.Join(got, " "); words != "armed injected heal_started healed" {
+		t.Errorf("events %q", words)
+	}
+	var samples scenario.Samples
+	readJSON(t, filepath.Join(dir, scenario.FileSamples), &samples)
+	for _, w := range samples.Workers {
+		if w.Error != "" || w.Killed != "" {
+			t.Errorf("%+v", w)
+		}
+	}
+	nothingIn(t, o.Temp)
 }
