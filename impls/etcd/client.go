@@ -142,11 +142,11 @@ func voided(a impls.Attempt) error {
 	return fmt.Errorf("%w: attempt %s was cleaned up before", impls.ErrFailed, a)
 }
 
-// take deletes an attempt's key if it stands as mine says, or makes sure that it
+// take deletes an attempt's key if it is as mine says, or makes sure that it
 // can never come: nil, ErrLost, or another outcome. The void key hangs on s; own
 // tells whether the attempt's own key does too.
-func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt, mine clientv3.Cmp, key string) error {
-	resp, err := c.commit(ctx, s, []clientv3.Cmp{mine},
+func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt, key string, mine ...clientv3.Cmp) error {
+	resp, err := c.commit(ctx, s, mine,
 		[]clientv3.Op{clientv3.OpDelete(key)},
 		[]clientv3.Op{clientv3.OpPut(void(a), "", clientv3.WithLease(s.lease))})
 	switch {

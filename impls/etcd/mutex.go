@@ -155,7 +155,7 @@ func (c *mutexClient) Cleanup(ctx context.Context, key string, a impls.Attempt) 
 	}
 	if err == nil {
 		me := own(key, a)
-		err = c.take(ctx, s, mine, a, clientv3.Compare(clientv3.CreateRevision(me), ">", 0), me)
+		err = c.take(ctx, s, mine, a, me, clientv3.Compare(clientv3.CreateRevision(me), ">", 0))
 	}
 	if impls.Definite(err) {
 		return err

@@ -66,14 +66,19 @@ func (singleKey) Open(ctx context.Context, cfg impls.Config) (impls.Client, erro
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	return &singleClient{client: c, may: map[impls.Attempt]*session{}}, nil
+	return &singleClient{client: c, may: map[impls.Attempt]*mayHold{}}, nil
 }
 
 type singleClient struct {
 	*client
-	// may is which attempts may hold, and the sessions that their keys would
-	// hang on.
-	may map[impls.Attempt]*session
+	may map[impls.Attempt]*mayHold // the attempts that may hold
+}
+
+// mayHold is what the client remembers of an attempt.
+type mayHold struct {
+	key      string
+	session  *session // which its key would hang on
+	revision int64    // of its key, once it was granted the lock
 }
 
 // single is the lock's key.
@@ -110,8 +115,9 @@ func (c *singleClient) try(ctx context.Context, key string, a impls.Attempt) (*h
 	if err != nil {
 		return nil, err
 	}
-	c.may[a] = s
-	if _, err := c.put(ctx, s, a, absent(single(key)), single(key)); err != nil {
+	m := &mayHold{key: key, session: s}
+	c.may[a] = m
+	if m.revision, err = c.put(ctx, s, a, absent(single(key)), single(key)); err != nil {
 		if !errors.Is(err, impls.ErrUnknown) {
 			delete(c.may, a)
 		}
@@ -137,12 +143,17 @@ func (c *singleClient) settle(a impls.Attempt, err error) error {
 // Cleanup deletes the key if it hangs on the lease of the attempt, or makes
 // sure that it never will.
 func (c *singleClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	s := c.may[a]
-	if s == nil {
+	m := c.may[a]
+	if m == nil {
 		return impls.ErrLost
 	}
-	mine := clientv3.Compare(clientv3.LeaseValue(single(key)), "=", s.lease)
-	err := c.settle(a, c.take(ctx, s, true, a, mine, single(key)))
+	mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}
+	for other, o := range c.may {
+		if other != a && o.key == key && o.revision != 0 { // what this client holds hangs on the same lease
+			mine = append(mine, clientv3.Compare(clientv3.CreateRevision(single(key)), "!=", o.revision))
+		}
+	}
+	err := c.settle(a, c.take(ctx, m.session, true, a, single(key), mine...))
 	if impls.Definite(err) {
 		return err
 	}

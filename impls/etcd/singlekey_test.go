@@ -55,6 +55,14 @@ func cleanupByLease(t *testing.T, addresses []string) {
 	_, err = a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "try while the successor holds", err, impls.ErrBusy)
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
+
+	// Nor does the clean-up of a doubt free what the same client holds.
+	h, err = a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
+	recipetest.WantOutcome(t, "try", err, nil)
+	doubt := recipetest.NewAttempt()
+	a.may[doubt] = &mayHold{key: key, session: a.session}
+	recipetest.WantOutcome(t, "clean up a doubt of the holder's", a.Cleanup(t.Context(), key, doubt), impls.ErrLost)
+	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 }
 
 // lateSingle: once the clean-up was answered, a transaction of the attempt that
@@ -63,7 +71,7 @@ func lateSingle(t *testing.T, addresses []string) {
 	const key = "late single"
 	c := openSingle(t, addresses)
 	a := recipetest.NewAttempt()
-	c.may[a] = c.session
+	c.may[a] = &mayHold{key: key, session: c.session}
 	recipetest.WantOutcome(t, "clean up of what has not arrived", c.Cleanup(t.Context(), key, a), impls.ErrLost)
 	_, err := c.TryAcquire(t.Context(), key, a)
 	recipetest.WantOutcome(t, "the late try", err, impls.ErrFailed)

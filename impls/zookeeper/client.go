@@ -140,14 +140,6 @@ func (c *client) list(ctx context.Context, dir string) ([]string, error) {
 	return names, err
 }
 
-// isOurs reports whether a node is there and hangs on our session.
-func (c *client) isOurs(ctx context.Context, path string) (bool, error) {
-	return do(ctx, c.driver, func(conn *zk.Conn) (bool, error) {
-		there, stat, err := conn.Exists(path)
-		return there && stat.EphemeralOwner == conn.SessionID(), err
-	})
-}
-
 // remove deletes a node of ours: nil, ErrLost if it was not there, or another
 // outcome.
 func (c *client) remove(ctx context.Context, path string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -14,9 +13,10 @@ import (
 // clientLock is zookeeper/client-lock: the driver's own Lock, as its users use
 // it, one for each attempt.
 //
-//	acquire  Lock: create a node below the lock's own, ephemeral, with a guid in
-//	         its name and numbered by the server; list the nodes; none lower: ours.
-//	         Otherwise watch the node before ours, and list again when it is gone
+//	acquire  LockWithData: create a node below the lock's own, ephemeral, with a guid
+//	         in its name, the attempt in it, and numbered by the server; list the
+//	         nodes; none lower: ours. Otherwise watch the node before ours, and list
+//	         again when it is gone
 //	release  Unlock: delete the node
 //
 // Round trips: 2 to acquire, 1 to release, the first and the last a write of a
@@ -39,11 +39,10 @@ import (
 //     and takes the lock when it is its turn.
 //
 // So an acquire that ended by its ctx, or by any error, is a doubt, and Cleanup
-// looks for nodes of this session in the queue, which costs a request for each node
-// there. It deletes what it finds; the goroutine that was given up ends when the
-// node is gone that it watches. Until the library has created its node, or has given
-// up, Cleanup answers that it does not know. It knows nothing of another client's
-// attempts.
+// reads every node of the queue until it finds the attempt's, and deletes that; the
+// goroutine that was given up ends when the node is gone that it watches. Until the
+// library has created the node, or has given up, Cleanup answers that it does not
+// know.
 //
 // Source: ZooKeeper's client library for Go.
 type clientLock struct{ ephemeral }
@@ -111,7 +110,7 @@ func (c *libraryClient) Acquire(ctx context.Context, key string, a impls.Attempt
 	mine := &claim{lock: zk.NewLock(c.driver.conn, parent(kindLibrary, key), anybody()), done: make(chan struct{})}
 	c.claims[a] = mine
 	go func() {
-		mine.err = mine.lock.Lock()
+		mine.err = mine.lock.LockWithData([]byte(a.String()))
 		close(mine.done)
 	}()
 	for {
@@ -172,45 +171,49 @@ func (c *libraryClient) settle(a impls.Attempt, err error) error {
 	return err
 }
 
-// Cleanup deletes the attempt's node. The library does not tell which that is,
-// but no other of this session can be in the queue.
+// Cleanup looks for the attempt's node and deletes it.
 func (c *libraryClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	mine := c.claims[a]
-	if mine == nil {
-		return impls.ErrLost
+	settled := mine == nil || mine.ended() // before the look: what is created after it is still to come
+	path, err := c.find(ctx, parent(kindLibrary, key), a)
+	switch {
+	case err != nil:
+	case path != "":
+		if mine != nil {
+			mine.seen = true
+		}
+		err = c.removeSurely(ctx, c.driver.current(), deletion(path))
+	case mine != nil && mine.seen:
+		// It is gone since: by our deletion, if not with the session.
+	case settled:
+		err = impls.ErrLost
+	default:
+		err = fmt.Errorf("%w: the library is about to create its node", impls.ErrUnknown)
 	}
-	err := c.settle(a, c.removeOurs(ctx, parent(kindLibrary, key), mine))
-	if impls.Definite(err) {
+	if err = c.settle(a, err); impls.Definite(err) {
 		return err
 	}
 	return fmt.Errorf("clean up %s: %w", key, err)
 }
 
-func (c *libraryClient) removeOurs(ctx context.Context, dir string, mine *claim) error {
-	ended := mine.ended() // before the look: what is created after it is still to come
+// find returns the path of an attempt's node, "" if it is not there.
+func (c *libraryClient) find(ctx context.Context, dir string, a impls.Attempt) (string, error) {
 	names, err := c.list(ctx, dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, name := range names {
-		if !strings.Contains(name, "lock-") {
-			continue // none of the library's
-		}
-		ours, err := c.isOurs(ctx, dir+"/"+name)
-		if err != nil {
-			return err
-		}
-		if ours {
-			mine.seen = true
-			return c.removeSurely(ctx, c.driver.current(), deletion(dir+"/"+name))
+		path := dir + "/" + name
+		data, err := do(ctx, c.driver, func(conn *zk.Conn) ([]byte, error) {
+			data, _, err := conn.Get(path)
+			return data, err
+		})
+		switch {
+		case err == nil && string(data) == a.String():
+			return path, nil
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
+			return "", err
 		}
 	}
-	switch {
-	case mine.seen:
-		return nil // it is gone since: by our deletion, if not with the session
-	case ended:
-		return impls.ErrLost
-	default:
-		return fmt.Errorf("%w: the library is about to create its node", impls.ErrUnknown)
-	}
+	return "", nil
 }

@@ -14,24 +14,14 @@ func openLibrary(t *testing.T, addresses []string) (*libraryClient, *recipetest.
 	return openAs(t, clientLock{}, addresses, gate).(*libraryClient), gate
 }
 
-// nodes are the paths of a lock's nodes that are ours, by the session.
-func nodes(t *testing.T, c *libraryClient, key string) (paths []string) {
+// node is the path of an attempt's node, "" if there is none.
+func node(t *testing.T, c *libraryClient, key string, a impls.Attempt) string {
 	t.Helper()
-	dir := parent(kindLibrary, key)
-	names, err := c.list(t.Context(), dir)
+	path, err := c.find(t.Context(), parent(kindLibrary, key), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names {
-		ours, err := c.isOurs(t.Context(), dir+"/"+name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ours {
-			paths = append(paths, dir+"/"+name)
-		}
-	}
-	return paths
+	return path
 }
 
 // forgottenNode: an error after the creation leaves the node, which holds up the
@@ -50,8 +40,8 @@ func forgottenNode(t *testing.T, addresses []string) {
 	deleteNodes(t, b.client, stray)
 	got := acquiring(t, gate, b.Acquire, key, recipetest.NewAttempt())
 	waiting(t, "whoever comes after the node that was left", got)
-	if left := nodes(t, a, key); len(left) != 1 {
-		t.Fatalf("left behind: %v", left)
+	if node(t, b, key, gone) == "" {
+		t.Fatal("nothing was left behind")
 	}
 	recipetest.WantOutcome(t, "clean up", a.Cleanup(t.Context(), key, gone), nil)
 	recipetest.WantOutcome(t, "clean up again", a.Cleanup(t.Context(), key, gone), impls.ErrLost)
@@ -66,9 +56,10 @@ func holdsWithoutNode(t *testing.T, addresses []string) {
 	waiter, wait := openLibrary(t, addresses)
 	third, gate := openLibrary(t, addresses)
 	h := acquire(t, holder, key)
-	first := acquiring(t, wait, waiter.Acquire, key, recipetest.NewAttempt())
+	loser := recipetest.NewAttempt()
+	first := acquiring(t, wait, waiter.Acquire, key, loser)
 	second := acquiring(t, gate, third.Acquire, key, recipetest.NewAttempt())
-	deleteNodes(t, holder.client, nodes(t, waiter, key)...)
+	deleteNodes(t, holder.client, node(t, holder, key, loser))
 	release(t, h)
 	without, with := granted(t, <-first), granted(t, <-second)
 	for _, h := range []impls.Hold{without, with} {
@@ -99,7 +90,7 @@ func goesOn(t *testing.T, addresses []string) {
 	next := acquiring(t, gate, third.Acquire, key, recipetest.NewAttempt())
 	release(t, h)
 	<-lock.done
-	if lock.err != nil || len(nodes(t, waiter, key)) != 1 {
+	if lock.err != nil || node(t, holder, key, gone) == "" {
 		t.Fatalf("the library has not gone on: %v", lock.err)
 	}
 	waiting(t, "whoever comes after", next)
@@ -122,10 +113,28 @@ func goesOn(t *testing.T, addresses []string) {
 	recipetest.WantOutcome(t, "clean up again", waiter.Cleanup(t.Context(), key, gone), impls.ErrLost)
 	release(t, h)
 	<-lock.done // it takes this for a grant, which nobody hears of
-	if left := nodes(t, waiter, key); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if left := node(t, holder, key, gone); left != "" {
+		t.Errorf("left behind: %s", left)
 	}
 	release(t, acquire(t, third, key))
+}
+
+// holderWaits: what the holder of a lock gives up waiting for is another attempt
+// than the one that holds.
+func holderWaits(t *testing.T, addresses []string) {
+	const key = "holder waits"
+	c, gate := openLibrary(t, addresses)
+	h := acquire(t, c, key)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := recipetest.NewAttempt()
+	got := acquiringUntil(ctx, t, gate, c.Acquire, key, gone)
+	cancel()
+	recipetest.WantOutcome(t, "the wait", (<-got).err, impls.ErrUnknown)
+	recipetest.WantOutcome(t, "clean up", c.Cleanup(t.Context(), key, gone), nil)
+	if node(t, c, key, h.Attempt()) == "" {
+		t.Error("the clean-up has freed the lock")
+	}
+	release(t, h)
 }
 
 func noTry(t *testing.T, addresses []string) {

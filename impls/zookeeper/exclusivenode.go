@@ -67,12 +67,18 @@ func (exclusiveNode) Open(ctx context.Context, cfg impls.Config) (impls.Client, 
 	if err != nil {
 		return nil, err
 	}
-	return &exclusiveClient{client: c, may: map[impls.Attempt]bool{}}, nil
+	return &exclusiveClient{client: c, may: map[impls.Attempt]mayHold{}}, nil
 }
 
 type exclusiveClient struct {
 	*client
-	may map[impls.Attempt]bool // the attempts that may hold
+	may map[impls.Attempt]mayHold // the attempts that may hold
+}
+
+// mayHold is what the client remembers of an attempt.
+type mayHold struct {
+	key  string
+	held *session // by which it was granted the lock; nil before
 }
 
 // agreed is the lock's node.
@@ -109,7 +115,7 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 	if err != nil {
 		return nil, err
 	}
-	c.may[a] = true
+	c.may[a] = mayHold{key: key}
 	if _, err := c.create(ctx, agreed(key), 0); err != nil {
 		if !errors.Is(err, impls.ErrUnknown) {
 			delete(c.may, a)
@@ -119,8 +125,9 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 		}
 		return nil, err
 	}
+	c.may[a] = mayHold{key, s}
 	free := func(ctx context.Context) error {
-		if !c.may[a] {
+		if _, ok := c.may[a]; !ok {
 			return impls.ErrLost // as its clean-up has found
 		}
 		return c.settle(a, c.remove(ctx, agreed(key)))
@@ -167,8 +174,14 @@ func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 // Cleanup deletes the node if the attempt may have created it and it hangs on
 // our session.
 func (c *exclusiveClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	if !c.may[a] {
+	if _, ok := c.may[a]; !ok {
 		return impls.ErrLost
+	}
+	for other, m := range c.may {
+		if m.held != nil && !m.held.isLost() && m.key == key && other != a {
+			// Both would hang on our session.
+			return fmt.Errorf("clean up %s: %w: this client was granted it as attempt %s, and the node does not tell whose it is", key, impls.ErrUnknown, other)
+		}
 	}
 	err := c.settle(a, c.removeOurs(ctx, agreed(key)))
 	if impls.Definite(err) {
@@ -181,7 +194,10 @@ func (c *exclusiveClient) removeOurs(ctx context.Context, path string) error {
 	if _, err := do(ctx, c.driver, func(conn *zk.Conn) (string, error) { return conn.Sync(path) }); err != nil {
 		return err
 	}
-	ours, err := c.isOurs(ctx, path)
+	ours, err := do(ctx, c.driver, func(conn *zk.Conn) (bool, error) {
+		there, stat, err := conn.Exists(path)
+		return there && stat.EphemeralOwner == conn.SessionID(), err
+	})
 	if err == nil && !ours {
 		return impls.ErrLost
 	}

@@ -47,6 +47,14 @@ func cleanupByOwner(t *testing.T, addresses []string) {
 	try(t, a, key, impls.ErrBusy)
 	recipetest.WantOutcome(t, "clean up one's own", b.Cleanup(t.Context(), key, h.Attempt()), nil)
 	release(t, try(t, a, key, nil))
+
+	// Two attempts of one client: the node does not tell whose it is.
+	h = try(t, a, key, nil)
+	doubt := recipetest.NewAttempt()
+	a.may[doubt] = mayHold{key: key}
+	recipetest.WantOutcome(t, "clean up a doubt of the holder's", a.Cleanup(t.Context(), key, doubt), impls.ErrUnknown)
+	release(t, h)
+	recipetest.WantOutcome(t, "clean it up after the release", a.Cleanup(t.Context(), key, doubt), impls.ErrLost)
 }
 
 // freedBeforeWatch: a lock that is freed between the refusal and the watch wakes

@@ -58,6 +58,7 @@ func TestOnServer(t *testing.T) {
 		"the library forgets its node":    forgottenNode,
 		"the library holds without node":  holdsWithoutNode,
 		"the library goes on":             goesOn,
+		"the library's holder waits":      holderWaits,
 		"the library has no try":          noTry,
 	}
 	for _, r := range Recipes() {
@@ -74,7 +75,7 @@ func TestOnServer(t *testing.T) {
 // keys are all that the checks use.
 func keys() []string {
 	return []string{"cut", "closed", "place", "a", "a/b", "..", "gap", "served", "arrivals", "share", "between", "after", "tokens",
-		"forgotten", "without", "goes on"}
+		"forgotten", "without", "goes on", "holder waits"}
 }
 
 func wakes(r impls.Recipe, herd bool) func(*testing.T, []string) {
