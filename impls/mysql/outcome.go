@@ -24,33 +24,10 @@ func rules() impls.Rules {
 	// database/sql may send again after it; what it may have sent comes back as
 	// ErrInvalidConn.
 	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge), impls.NotConnected())
-	for _, n := range takenNumbers() {
-		rs = append(rs, impls.Rule{Name: n.name, Match: func(err error) bool { return isNumber(err, n.number) }, Outcome: impls.ErrBusy})
-	}
-	for _, r := range refusals() {
-		out := impls.ErrFailed
-		if r.moment {
-			out = fmt.Errorf("%w: %w", impls.ErrFailed, errRefused)
-		}
-		said := func(err error) bool { return isNumber(err, r.number) }
-		rs = append(rs, impls.Rule{Name: r.name, Match: said, Outcome: out})
+	for _, a := range answers() {
+		rs = append(rs, impls.Rule{Name: a.name, Match: func(err error) bool { return isNumber(err, a.number) }, Outcome: a.outcome})
 	}
 	return rs
-}
-
-type refusal struct {
-	number uint16
-	name   string
-	moment bool // worth asking again
-}
-
-// takenNumbers are the server's errors by which somebody else has the lock: his
-// row is there, or his lock on it.
-func takenNumbers() []refusal {
-	return []refusal{
-		{duplicateEntry, "ER_DUP_ENTRY", false},
-		{lockNowait, "ER_LOCK_NOWAIT", false},
-	}
 }
 
 const (
@@ -60,29 +37,40 @@ const (
 	queryInterrupted = 1317 // a statement that was killed
 )
 
-// refusals are the server's errors by which a single statement, in a
-// transaction of its own, certainly had no effect.
-func refusals() []refusal {
-	return []refusal{
-		{1213, "ER_LOCK_DEADLOCK", true},                // rolled back
-		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", true}, // rolled back
-		{1040, "ER_CON_COUNT_ERROR", false},
-		{1203, "ER_TOO_MANY_USER_CONNECTIONS", false},
-		{1044, "ER_DBACCESS_DENIED_ERROR", false},
-		{1045, "ER_ACCESS_DENIED_ERROR", false},
-		{1142, "ER_TABLEACCESS_DENIED_ERROR", false},
-		{1143, "ER_COLUMNACCESS_DENIED_ERROR", false},
-		{1227, "ER_SPECIFIC_ACCESS_DENIED_ERROR", false},
-		{1049, "ER_BAD_DB_ERROR", false},
-		{1146, "ER_NO_SUCH_TABLE", false},
-		{1054, "ER_BAD_FIELD_ERROR", false},
-		{1064, "ER_PARSE_ERROR", false},
-		{1235, "ER_NOT_SUPPORTED_YET", false}, // Galera refuses GET_LOCK so
-		{1290, "ER_OPTION_PREVENTS_STATEMENT", false},
-		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", false},
-		{1836, "ER_READ_ONLY_MODE", false},
-		{3057, "ER_USER_LOCK_WRONG_NAME", false},
-		{3058, "ER_USER_LOCK_DEADLOCK", true},
+// answer is an error of the server, by its number, and what it means for a
+// single statement in a transaction of its own.
+type answer struct {
+	number  uint16
+	name    string
+	outcome error
+}
+
+// answers are the server's errors that settle what became of a statement:
+// somebody else's row or lock is there, or it certainly had no effect.
+func answers() []answer {
+	moment := fmt.Errorf("%w: %w", impls.ErrFailed, errRefused) // worth asking again
+	return []answer{
+		{duplicateEntry, "ER_DUP_ENTRY", impls.ErrBusy},
+		{lockNowait, "ER_LOCK_NOWAIT", impls.ErrBusy},
+		{1213, "ER_LOCK_DEADLOCK", moment},                // rolled back
+		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", moment}, // rolled back
+		{1040, "ER_CON_COUNT_ERROR", impls.ErrFailed},
+		{1203, "ER_TOO_MANY_USER_CONNECTIONS", impls.ErrFailed},
+		{1044, "ER_DBACCESS_DENIED_ERROR", impls.ErrFailed},
+		{1045, "ER_ACCESS_DENIED_ERROR", impls.ErrFailed},
+		{1142, "ER_TABLEACCESS_DENIED_ERROR", impls.ErrFailed},
+		{1143, "ER_COLUMNACCESS_DENIED_ERROR", impls.ErrFailed},
+		{1227, "ER_SPECIFIC_ACCESS_DENIED_ERROR", impls.ErrFailed},
+		{1049, "ER_BAD_DB_ERROR", impls.ErrFailed},
+		{1146, "ER_NO_SUCH_TABLE", impls.ErrFailed},
+		{1054, "ER_BAD_FIELD_ERROR", impls.ErrFailed},
+		{1064, "ER_PARSE_ERROR", impls.ErrFailed},
+		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // Galera refuses GET_LOCK so
+		{1290, "ER_OPTION_PREVENTS_STATEMENT", impls.ErrFailed},
+		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", impls.ErrFailed},
+		{1836, "ER_READ_ONLY_MODE", impls.ErrFailed},
+		{3057, "ER_USER_LOCK_WRONG_NAME", impls.ErrFailed},
+		{3058, "ER_USER_LOCK_DEADLOCK", moment},
 	}
 }
 

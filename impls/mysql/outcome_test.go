@@ -21,11 +21,12 @@ func TestOutcomes(t *testing.T) {
 		&mysql.MySQLError{Number: 1927, Message: "connection was killed"},
 		&mysql.MySQLError{Number: 60000, Message: "new"})
 	samples["connect"] = &impls.ConnectError{Err: mysql.ErrInvalidConn}
-	for _, r := range append(refusals(), takenNumbers()...) {
-		err := &mysql.MySQLError{Number: r.number, Message: "said the server"}
-		samples[r.name] = err
-		if got := rules().Outcome(err); errors.Is(got, errRefused) != r.moment {
-			t.Errorf("%s: %v: worth asking again: %t", r.name, got, !r.moment)
+	for _, a := range answers() {
+		err := &mysql.MySQLError{Number: a.number, Message: "said the server"}
+		samples[a.name] = err
+		again := a.name == "ER_LOCK_DEADLOCK" || a.name == "ER_LOCK_WAIT_TIMEOUT" || a.name == "ER_USER_LOCK_DEADLOCK"
+		if got := rules().Outcome(err); errors.Is(got, errRefused) != again {
+			t.Errorf("%s: %v: worth asking again: %t", a.name, got, !again)
 		}
 	}
 	recipetest.Rules(t, rules(), samples)
