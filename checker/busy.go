@@ -15,9 +15,11 @@ import (
 //   - of a plain lock, by a search that decides exactly (frontier.go);
 //   - of a lock with readers, by envelopes, which are exact as long as all
 //     outcomes are known (envelope.go);
-//   - of a lock whose tries yield to other attempts, and of one whose grants
-//     contradict one another already: a try is refused for nothing if nobody
-//     at all was about. That never accuses wrongly, and misses much.
+//   - of a lock whose tries yield to other attempts; of one whose grants
+//     contradict one another already; and of a re-entrant lease, which may end
+//     under its owner and be taken anew by the inner acquire: a try is refused
+//     for nothing if nobody at all was about. That never accuses wrongly, and
+//     misses much.
 func (p *part) busy(fit bool) {
 	refused := p.refusals()
 	if len(refused) == 0 {
@@ -32,7 +34,7 @@ func (p *part) busy(fit bool) {
 	switch {
 	case p.opt.TriesYield:
 		p.lonely(refused, append(items, p.underway()...))
-	case !fit:
+	case !fit, p.opt.Leased && p.opt.Reentrant:
 		p.lonely(refused, items)
 	case p.anyShared():
 		p.envelopes(refused, items)

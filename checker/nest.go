@@ -26,7 +26,7 @@ func (p *part) nest() {
 		who.meet(p, a)
 	}
 	for _, who := range owners {
-		who.hold.fold()
+		who.hold.fold(p.opt.Leased)
 	}
 }
 
@@ -42,7 +42,7 @@ func (who *owner) meet(p *part, a *attempt) {
 	if o := who.hold; o != nil && begin < o.end {
 		o.add(p, a)
 	} else if a.granted(p.calls) {
-		who.hold.fold()
+		who.hold.fold(p.opt.Leased)
 		who.hold = newOuter(p, a)
 		if x := who.open; x != nil && p.stamp(x.last) > begin {
 			// It goes on within this hold, which may have begun by it.
@@ -131,9 +131,14 @@ func (o *outer) add(p *part, a *attempt) {
 }
 
 // fold makes the first attempt stand for all.
-func (o *outer) fold() {
+func (o *outer) fold(leased bool) {
 	if o == nil {
 		return
+	}
+	if o.inner && leased {
+		// The lease may have ended, and the inner acquire have taken the lock
+		// anew: that the owner had it then proves nothing of the time between.
+		o.sum.proof, o.sum.confirmed, o.sum.lastExtend = none, none, none
 	}
 	if o.inner {
 		o.sum.gone = none

@@ -29,7 +29,8 @@ type world struct {
 	cleaned  map[int]bool
 	token    uint64
 	attempts int
-	sins     []sin
+	// watch, if set, looks at everybody at the end of each tick.
+	watch func(t int64, users []user)
 }
 
 // defect is something that a lock does wrong.
@@ -55,12 +56,6 @@ type holding struct {
 	n, client int
 	shared    bool
 	expires   int64
-}
-
-// sin is a moment at which the defect showed.
-type sin struct {
-	t int64
-	n int // the attempt it was done to
 }
 
 // user is one client of a world.
@@ -91,6 +86,9 @@ func (w *world) run(rng *rand.Rand) *builder {
 			w.expire(t)
 			c := rng.IntN(w.clients)
 			w.step(c, &users[c], t)
+		}
+		if w.watch != nil {
+			w.watch(t, users)
 		}
 	}
 	for c := range users {
@@ -188,7 +186,6 @@ func (w *world) expire(t int64) {
 	for _, h := range w.holders {
 		over := w.ttl > 0 && t >= h.expires || w.ttl < 0 && w.rng.IntN(12) == 0
 		if w.defect == earlyExpiry && w.ttl > 0 && t >= h.expires-2*w.ttl/3 || w.defect == forgotten && w.chance(w.odds) {
-			w.sins = append(w.sins, sin{t, h.n})
 			over = true
 		}
 		if !over {
@@ -231,7 +228,6 @@ func (w *world) serve(c int, u *user, t int64) {
 		u.outcome = history.Lost
 		i := w.find(u.n)
 		if i < 0 && w.defect == resurrection && w.chance(w.odds) {
-			w.sins = append(w.sins, sin{t, u.n})
 			w.holders = append(w.holders, holding{n: u.n, client: c, expires: t + w.ttl})
 			i = len(w.holders) - 1
 		}
@@ -251,11 +247,9 @@ func (w *world) serveAcquire(c int, u *user, t int64) {
 		u.outcome = history.Unknown
 		return
 	case free && w.defect == spuriousBusy && u.kind == history.KindTry && w.chance(w.odds):
-		w.sins = append(w.sins, sin{t, u.n})
 		u.outcome = history.Busy
 		return
 	case !free && intrude && w.chance(w.odds):
-		w.sins = append(w.sins, sin{t, u.n})
 	case !free && u.kind == history.KindTry:
 		u.outcome = history.Busy
 		return
@@ -270,14 +264,12 @@ func (w *world) serveAcquire(c int, u *user, t int64) {
 	u.outcome = history.Held
 	if w.tokens {
 		if w.token > 0 && w.defect == staleToken && w.chance(w.odds) {
-			w.sins = append(w.sins, sin{t, u.n})
 		} else {
 			w.token++
 		}
 		u.token = w.token
 	}
 	if w.defect == phantomGrant && w.chance(w.odds) {
-		w.sins = append(w.sins, sin{t, u.n})
 		u.outcome, u.doomed = history.Failed, false
 	}
 }
@@ -286,18 +278,15 @@ func (w *world) serveRelease(u *user, t int64) {
 	i := w.find(u.n)
 	switch {
 	case i < 0 && w.defect == foreignRelease && len(w.holders) > 0:
-		w.sins = append(w.sins, sin{t, w.holders[0].n})
 		w.holders, u.outcome = nil, history.Released
 	case i < 0:
 		u.outcome = history.Lost
 	case w.defect == lostRelease && w.chance(w.odds):
-		w.sins = append(w.sins, sin{t, u.n})
 		u.outcome = history.Released
 	default:
 		w.remove(i)
 		u.outcome = history.Released
 		if w.defect == innerFrees && len(w.holders) > 0 {
-			w.sins = append(w.sins, sin{t, w.holders[0].n})
 			w.holders = nil
 		}
 	}
