@@ -53,7 +53,8 @@ type Gate interface {
 	// Caught is the client that came; its key and attempt are those of the call
 	// under way.
 	Caught() (Holding, bool)
-	// Disarm waits no longer; false means that a client has come.
+	// Disarm waits no longer; false means that a client has come, whom Caught
+	// tells now or in a moment.
 	Disarm() bool
 	// Open lets the client that came go on, once its process may.
 	Open()

@@ -1,5 +1,6 @@
 // Package chaos injects faults on a schedule, aims them at whoever holds the
-// lock when they fire, and always heals.
+// lock when they fire, or at a client that stands at a named step of its
+// recipe, and always heals what can be healed.
 //
 // A fault that found no target, hit somebody else, or came too late is
 // recorded as missed; it never counts as survived. Every step is a line of

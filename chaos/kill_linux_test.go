@@ -79,6 +79,7 @@ func TestHolderKillMissesWithoutHolder(t *testing.T) {
 type fakeGate struct {
 	comes  int // at which look; negative: never
 	late   bool
+	lost   bool // it came, and is not seen
 	looks  int
 	opened int
 	open   func()
@@ -98,6 +99,9 @@ func (g *fakeGate) Caught() (Holding, bool) {
 
 // Disarm fails if the client comes at this very moment.
 func (g *fakeGate) Disarm() bool {
+	if g.lost {
+		return false
+	}
 	if g.late {
 		g.comes = 0
 		return false
@@ -164,6 +168,7 @@ func TestStepFaultsThatMiss(t *testing.T) {
 	}{
 		"nobody comes": {"between", t.Context(), fakeGate{comes: -1}, nil, "no client came"},
 		"no such step": {"behind", t.Context(), fakeGate{}, nil, "no such step"},
+		"vanished":     {"between", t.Context(), fakeGate{comes: -1, lost: true}, nil, "and vanished"},
 		"company":      {"between", t.Context(), fakeGate{}, []uint32{8}, "hosts 2 clients"},
 		"the end":      {"between", over, fakeGate{comes: -1}, nil, "the run ended before"},
 	} {

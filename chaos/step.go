@@ -34,18 +34,10 @@ func (f fault) catch(ctx context.Context, rest time.Duration) (*target, error) {
 	if err := s.Gate.Arm(f.Step); err != nil {
 		return nil, f.missed(err.Error())
 	}
+	last := time.Duration(0) // for which a client that has come at the last moment was waited for
 	for {
 		if h, ok := s.Gate.Caught(); ok {
-			t, err := f.aim(h)
-			if t == nil || err != nil {
-				return nil, err
-			}
-			t.how = "the client stood at the step"
-			ok, err := f.stop(t)
-			if !ok || err != nil {
-				return nil, err
-			}
-			return t, nil
+			return f.stopAt(h)
 		}
 		reason := ""
 		if s.Clock.Now()+int64(rest) > s.End {
@@ -53,8 +45,29 @@ func (f fault) catch(ctx context.Context, rest time.Duration) (*target, error) {
 		} else if err := sleep(ctx, time.Millisecond); err != nil {
 			reason = fmt.Sprintf("the run ended before a client came to the step %q", f.Step)
 		}
-		if reason != "" && s.Gate.Disarm() {
+		switch {
+		case reason == "":
+		case s.Gate.Disarm():
 			return nil, f.missed(reason)
+		case last > stopPatience:
+			return nil, f.missed(fmt.Sprintf("a client came to the step %q and vanished", f.Step))
+		default:
+			time.Sleep(time.Millisecond) // also when ctx is over
+			last += time.Millisecond
 		}
 	}
+}
+
+// stopAt stops the process of a client that stands at the gate. Without a
+// target the miss is on record.
+func (f fault) stopAt(h Holding) (*target, error) {
+	t, err := f.aim(h)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	t.how = "the client stood at the step"
+	if ok, err := f.stop(t); !ok || err != nil {
+		return nil, err
+	}
+	return t, nil
 }

@@ -38,7 +38,9 @@ type Status struct {
 	Client uint32
 	PID    int // of the process that hosts it; 0: not open yet
 	State  State
-	// Key and Attempt of the round under way; zero while Idle.
+	// Key and Attempt of the round under way; zero while Idle. Of a client that
+	// locks several times over, and of one that takes several keys at once,
+	// they are the first.
 	Key     uint32
 	Attempt history.Attempt
 	// Since is the stamp at which the acquire was recorded (Acquiring) or its
@@ -68,7 +70,7 @@ type boardHead struct {
 	magic   atomic.Uint64
 	clients atomic.Uint64
 	gate    gate
-	_       [104]byte
+	_       [80]byte
 }
 
 // slot is one client's part of the board: two cache lines, since processors

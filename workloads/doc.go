@@ -4,7 +4,8 @@
 // Clients live in worker processes. The controller starts them with StartPool
 // and talks to them over their standard input and output; a worker runs Main.
 // Beside that pipe they share two things: the Board, memory in which each
-// client shows what it is doing, and the Register, the resource that the lock
+// client shows what it is doing, and at whose gate one can be made to stand at a
+// named step of its recipe; and the Register, the resource that the lock
 // guards, which the controller serves over a unix socket.
 //
 // Every call is recorded in the client's own history file before it is sent.

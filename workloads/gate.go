@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 )
 
@@ -14,11 +15,16 @@ import (
 // be stopped or killed at leisure.
 //
 // Its word is 0 while nobody is wanted. It holds the step's number, counted
-// from 1, and once a client has come, who.
-type gate struct{ word atomic.Uint64 }
+// from 1, once a client has come, who, and then that the rest can be read.
+type gate struct {
+	word    atomic.Uint64
+	key     atomic.Uint64 // of the call under way
+	attempt [2]atomic.Uint64
+}
 
 const (
 	gateTaken       = 1 << 16
+	gateShown       = 1 << 17
 	gateClientShift = 32
 
 	// gateLook is how often a client that was caught looks whether it may go
@@ -26,9 +32,9 @@ const (
 	gateLook = 100 * time.Microsecond
 )
 
-// come is called by a client that has come to a step. It returns when the
-// client may go on, which may be never.
-func (g *gate) come(client uint32, step int) {
+// come is called by a client that has come to a step of the call op. It returns
+// when the client may go on, which may be never.
+func (g *gate) come(client uint32, step int, op *history.Op) {
 	w := g.word.Load()
 	if w != uint64(step)+1 {
 		return // nobody is wanted here, or another came first
@@ -37,6 +43,12 @@ func (g *gate) come(client uint32, step int) {
 	if !g.word.CompareAndSwap(w, mine) {
 		return
 	}
+	g.key.Store(uint64(op.Key))
+	hi, lo := getAttempt(&op.Attempt)
+	g.attempt[0].Store(hi)
+	g.attempt[1].Store(lo)
+	mine |= gateShown
+	g.word.Store(mine)
 	for g.word.Load() == mine {
 		time.Sleep(gateLook)
 	}
@@ -46,14 +58,19 @@ func (g *gate) come(client uint32, step int) {
 // number in Steps.
 func (b *Board) Arm(step int) { b.head.gate.word.Store(uint64(step) + 1) }
 
-// Caught is the client that stands at the gate, with the key and the attempt of
-// the call under way, if one has come.
+// Caught is the client that stands at the gate, if one has come, with the key
+// and the attempt of the call under way. (Where a client locks several times
+// over, its slot has those of the first.)
 func (b *Board) Caught() (Status, bool) {
-	w := b.head.gate.word.Load()
-	if w&gateTaken == 0 {
+	g := &b.head.gate
+	w := g.word.Load()
+	if w&gateShown == 0 {
 		return Status{}, false
 	}
-	return b.Status(uint32(w >> gateClientShift)), true
+	st := b.Status(uint32(w >> gateClientShift))
+	st.Key = uint32(g.key.Load())
+	putAttempt(&st.Attempt, g.attempt[0].Load(), g.attempt[1].Load())
+	return st, true
 }
 
 // Disarm makes the gate catch nobody any more. It reports false if a client has

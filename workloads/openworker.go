@@ -134,7 +134,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		return nil, err
 	}
 	c.rec = recorder{hist: hist, clock: o.load.clock, slot: o.board.client(id), phases: o.load.phases}
-	c.steps = newSteps(&c.rec, &o.board.head.gate, id, o.recipe.Info())
+	c.steps = newSteps(&c.rec, &c.op, &o.board.head.gate, id, o.recipe.Info())
 	if sc.Workload.Kind == scenario.GuardedCounter {
 		if s.Register == "" {
 			return nil, fmt.Errorf("load %s: no guarded register is served", scenario.GuardedCounter)

@@ -13,6 +13,7 @@ import (
 // where the board's gate says so. Like its client it belongs to one goroutine.
 type steps struct {
 	rec    *recorder
+	call   *history.Op // under way
 	gate   *gate
 	client uint32
 	names  []impls.Step
@@ -25,10 +26,10 @@ type steps struct {
 	err     error // why a place could not be recorded
 }
 
-func newSteps(rec *recorder, g *gate, client uint32, info impls.Info) *steps {
+func newSteps(rec *recorder, call *history.Op, g *gate, client uint32, info impls.Info) *steps {
 	names := Steps(info)
 	return &steps{
-		rec: rec, gate: g, client: client, names: names, counts: make([]int64, len(names)),
+		rec: rec, call: call, gate: g, client: client, names: names, counts: make([]int64, len(names)),
 		queues: info.Promises(impls.Ordered),
 	}
 }
@@ -50,7 +51,7 @@ func (s *steps) Reach(_ context.Context, step impls.Step) {
 		}
 	}
 	if s.gate.word.Load() != 0 {
-		s.gate.come(s.client, n)
+		s.gate.come(s.client, n, s.call)
 	}
 }
 

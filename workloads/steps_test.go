@@ -26,15 +26,17 @@ func TestGateCatchesOne(t *testing.T) {
 		var passed atomic.Int64
 		for c := range uint32(8) {
 			wg.Go(func() {
-				other.head.gate.come(c, 2) // nobody is wanted there
-				other.head.gate.come(c, 3)
+				other.head.gate.come(c, 2, &history.Op{Key: 4, Attempt: history.Attempt{7}}) // nobody is wanted there
+				other.head.gate.come(c, 3, &history.Op{Key: 4, Attempt: history.Attempt{7}})
 				passed.Add(1)
 			})
 		}
 		await(t, "seven to pass", func() bool { return passed.Load() == 7 })
-		st, ok := b.Caught()
-		if !ok || b.Disarm() {
-			t.Fatalf("round %d: caught %v, %+v; or disarmed although somebody stands there", round, ok, st)
+		var st Status
+		var ok bool
+		await(t, "the eighth", func() bool { st, ok = b.Caught(); return ok })
+		if st.Key != 4 || st.Attempt != (history.Attempt{7}) || b.Disarm() {
+			t.Fatalf("round %d: caught %+v; or disarmed although somebody stands there", round, st)
 		}
 		b.Open()
 		wg.Wait()
@@ -46,7 +48,7 @@ func TestGateCatchesOne(t *testing.T) {
 	if !b.Disarm() {
 		t.Error("a gate at which nobody stands could not be disarmed")
 	}
-	other.head.gate.come(1, 3) // and lets everybody pass
+	other.head.gate.come(1, 3, &history.Op{Key: 4, Attempt: history.Attempt{7}}) // and lets everybody pass
 }
 
 // Disarming and coming at once: either the client passes, or it is caught and
@@ -59,14 +61,12 @@ func TestGateRace(t *testing.T) {
 		b.Arm(0)
 		done := make(chan struct{})
 		go func() {
-			b.head.gate.come(0, 0)
+			b.head.gate.come(0, 0, &history.Op{Key: 4, Attempt: history.Attempt{7}})
 			close(done)
 		}()
 		if !b.Disarm() {
 			caught++
-			if _, ok := b.Caught(); !ok {
-				t.Fatal("not disarmed, and nobody caught")
-			}
+			await(t, "whom it caught", func() bool { _, ok := b.Caught(); return ok })
 			b.Open()
 		}
 		<-done
@@ -89,7 +89,7 @@ func TestClientStandsAtAStep(t *testing.T) {
 	}
 	before := b.board.Acquired()
 	await(t, "the others to work on", func() bool { return b.board.Acquired() > before+100 })
-	if now := b.board.Status(st.Client); now != st {
+	if now := b.board.Status(st.Client); now.Attempt != st.Attempt || now.State != Acquiring {
 		t.Errorf("it went on: %+v, then %+v", st, now)
 	}
 	b.board.Open()
@@ -100,6 +100,36 @@ func TestClientStandsAtAStep(t *testing.T) {
 		if s.Error != "" || s.Steps[string(impls.StepWaiting)] == 0 {
 			t.Errorf("%+v: want no error, and waiting counted", s)
 		}
+	}
+}
+
+// The gate tells the attempt of the call under way, also where the client holds
+// the lock by another one already.
+func TestGateShowsTheCallUnderWay(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.Workload = scenario.Load{Kind: scenario.Reentrant, Keys: 1, Depth: 2}
+	b := prepare(t, sc)
+	b.board.Arm(slices.Index(Steps(impls.Info{}), impls.StepWaiting))
+	a := &able{script: &script{}}
+	a.acquire = func(ctx context.Context, n int) (impls.Hold, error) {
+		if n == 1 {
+			a.cfg.Reach(ctx, impls.StepWaiting)
+		}
+		if n > 1 {
+			return once(nil)(ctx, n)
+		}
+		return &fakeHold{}, nil
+	}
+	var st Status
+	h, _ := b.withinAs(t, a, a.script, time.Hour, func(l *load) {
+		for ok := false; !ok; time.Sleep(time.Millisecond) {
+			st, ok = b.board.Caught()
+		}
+		b.board.Open()
+		l.stop()
+	})
+	if st.State != Holding || len(h.Calls) < 2 || st.Attempt != h.Calls[1].Attempt || st.Attempt == h.Calls[0].Attempt {
+		t.Errorf("caught %+v; recorded %q", st, words(h, 4))
 	}
 }
 
@@ -120,7 +150,7 @@ func TestStepsAreCountedWithinTheWindow(t *testing.T) {
 	if n := sample.Steps["waiting"]; n < 2 || n > 3 || sample.Steps["odd"] != 1 || len(sample.Steps) != 2 {
 		t.Errorf("counted %v", sample.Steps)
 	}
-	early := steps{rec: &recorder{clock: history.NewClock(), phases: &phases{windowStart: 1 << 62}}, gate: &gate{}}
+	early := steps{rec: &recorder{clock: history.NewClock(), phases: &phases{windowStart: 1 << 62}}, gate: &gate{}, call: &history.Op{}}
 	early.rec.phases.end.Store(1<<63 - 1)
 	early.Reach(t.Context(), impls.StepWaiting)
 	counts := map[string]int64{}
