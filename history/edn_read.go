@@ -338,6 +338,7 @@ func (e *ednHistory) finish() {
 	if e.more > 0 {
 		h.Damage = append(h.Damage, Damage{File: e.name, Client: NoClient, What: fmt.Sprintf("and %d more places", e.more)})
 	}
+	h.Keys = e.keys.byNumber()
 	h.sort()
 	h.order(e.name)
 }

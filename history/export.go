@@ -329,6 +329,7 @@ func (p *jsonReader) finish() {
 	if p.more > 0 {
 		h.Damage = append(h.Damage, Damage{File: p.name, Client: NoClient, What: fmt.Sprintf("and %d more places", p.more)})
 	}
+	h.Clients, h.Keys = p.foreign.clients.byNumber(), p.foreign.keys.byNumber()
 	h.sort()
 	h.order(p.name)
 }

@@ -42,6 +42,18 @@ func (n *numbering) of(v any) (uint32, error) {
 	return 0, fmt.Errorf("%v is no %s: want numbers from 0 to %d, or names, for all of them", v, n.what, NoClient-1)
 }
 
+// byNumber are the names by their numbers, nil if there are none.
+func (n *numbering) byNumber() map[uint32]string {
+	if len(n.names) == 0 {
+		return nil
+	}
+	m := make(map[uint32]string, len(n.names))
+	for name, i := range n.names {
+		m[i] = name
+	}
+	return m
+}
+
 // owners gives every call its attempt where another program records none: an
 // acquire begins a new one, and what follows of the same client on the same key
 // belongs to it.

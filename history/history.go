@@ -17,6 +17,9 @@ type History struct {
 	// Damage lists what could not be read, or contradicts itself. A history
 	// with damage never proves that a lock is safe.
 	Damage []Damage
+	// Clients and Keys have the names of those that the source of the history
+	// names, by number; nil where it numbers them itself.
+	Clients, Keys map[uint32]string
 }
 
 // Stream is one client's part of a history.

@@ -19,6 +19,8 @@ import (
 type Keyed struct {
 	Streams []Stream // as in a History
 	Damage  []Damage
+	// ClientNames and KeyNames are Clients and Keys of a History.
+	ClientNames, KeyNames map[uint32]string
 
 	dir   string
 	parts [spools]spool
@@ -69,7 +71,7 @@ func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
 		return nil, err
 	}
 	if err == nil || errors.Is(err, ErrNoRecords) {
-		k.Streams, k.Damage = h.Streams, h.Damage
+		k.Streams, k.Damage, k.ClientNames, k.KeyNames = h.Streams, h.Damage, h.Clients, h.Keys
 	}
 	for i := range k.parts {
 		p := &k.parts[i]

@@ -52,7 +52,7 @@ func Bare(h *history.History, m Model) scenario.Safety {
 // BareKeyed is Bare of a history that is larger than memory: it takes one key
 // per processor into memory at a time.
 func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
-	d := m.derivation(&history.History{Streams: k.Streams, Damage: k.Damage})
+	d := m.derivation(&history.History{Streams: k.Streams, Damage: k.Damage, Clients: k.ClientNames, Keys: k.KeyNames})
 	var first bareSurvey
 	survey := checker.NewSurvey(k.Streams, k.Damage)
 	err := k.Each(func(c *history.Call) {

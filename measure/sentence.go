@@ -33,7 +33,7 @@ func length(ns int64) string {
 
 // sentence tells a witness to a person.
 func (d *derivation) sentence(w checker.Witness) string {
-	key := fmt.Sprintf("k%d", w.Key)
+	key := d.key(w.Key)
 	call := func(i int) history.Call {
 		if i < len(w.Calls) {
 			return w.Calls[i]
@@ -45,50 +45,66 @@ func (d *derivation) sentence(w checker.Witness) string {
 	var s string
 	switch w.Class {
 	case checker.Overlap:
-		s = fmt.Sprintf("client %d was granted %s at %s and still held it when client %d was granted it at %s; both held it for %s",
-			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return), length(w.Length()))
+		s = fmt.Sprintf("%s was granted %s at %s and still held it when %s was granted it at %s; both held it for %s",
+			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return), length(w.Length()))
 	case checker.DoubleHold:
-		s = fmt.Sprintf("client %d was granted %s at %s and client %d at %s, and the lock's own answers show that neither's hold had ended before the other's began",
-			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return))
+		s = fmt.Sprintf("%s was granted %s at %s and %s at %s, and the lock's own answers show that neither's hold had ended before the other's began",
+			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return))
 	case checker.ZombieSuccess:
 		if a.Attempt == b.Attempt {
-			s = fmt.Sprintf("the lock confirmed a %s of client %d on %s at %s, though that hold was over since the %s at %s",
-				last.Kind, a.Client, key, d.when(last.Return), b.Kind, d.when(b.Return))
+			s = fmt.Sprintf("the lock confirmed a %s of %s on %s at %s, though that hold was over since the %s at %s",
+				last.Kind, d.client(a.Client), key, d.when(last.Return), b.Kind, d.when(b.Return))
 		} else {
-			s = fmt.Sprintf("client %d was granted %s at %s; client %d was granted it at %s, and yet the lock later confirmed a release or renewal of client %d's hold",
-				a.Client, key, d.when(a.Return), b.Client, d.when(b.Return), a.Client)
+			s = fmt.Sprintf("%s was granted %s at %s; %s was granted it at %s, and yet the lock later confirmed a release or renewal of %s's hold",
+				d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return), d.client(a.Client))
 		}
 	case checker.EarlyExpiry:
-		s = fmt.Sprintf("client %d was granted %s at %s, and client %d was granted it at %s, while the first lease still had time and nobody had sent a release",
-			a.Client, key, d.when(a.Return), b.Client, d.when(b.Return))
+		s = fmt.Sprintf("%s was granted %s at %s, and %s was granted it at %s, while the first lease still had time and nobody had sent a release",
+			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return))
 	case checker.LostLock:
-		s = fmt.Sprintf("client %d was granted %s at %s; its %s at %s was told that the lock was lost, though nothing had ended the hold",
-			a.Client, key, d.when(a.Return), last.Kind, d.when(last.Return))
+		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s was told that the lock was lost, though nothing had ended the hold",
+			d.client(a.Client), key, d.when(a.Return), last.Kind, d.when(last.Return))
 	case checker.TokenRegression:
-		s = fmt.Sprintf("client %d was granted %s at %s with token %d, and client %d at %s with token %d, which is not greater",
-			a.Client, key, d.when(a.Return), a.Fence, b.Client, d.when(b.Return), b.Fence)
+		s = fmt.Sprintf("%s was granted %s at %s with token %d, and %s at %s with token %d, which is not greater",
+			d.client(a.Client), key, d.when(a.Return), a.Fence, d.client(b.Client), d.when(b.Return), b.Fence)
 	case checker.MissingToken:
-		s = fmt.Sprintf("client %d was granted %s at %s without a fencing token", a.Client, key, d.when(a.Return))
+		s = fmt.Sprintf("%s was granted %s at %s without a fencing token", d.client(a.Client), key, d.when(a.Return))
 	case checker.LostUpdate:
 		s = fmt.Sprintf("the %s register of %s accepted %d writes of one more each and ended at %d, %d short",
 			register(last), key, last.Arg, last.Value, w.Count)
 		if len(w.Calls) == 3 {
-			s += fmt.Sprintf("; clients %d (at %s) and %d (at %s) both wrote %d", a.Client, d.when(a.Return), b.Client, d.when(b.Return), a.Arg)
+			s += fmt.Sprintf("; %s (at %s) and %s (at %s) both wrote %d", d.client(a.Client), d.when(a.Return), d.client(b.Client), d.when(b.Return), a.Arg)
 		}
 	case checker.StaleWrite:
-		s = fmt.Sprintf("the %s register of %s accepted client %d's write at %s with token %d", register(last), key, last.Client, d.when(last.Return), last.Fence)
+		s = fmt.Sprintf("the %s register of %s accepted %s's write at %s with token %d", register(last), key, d.client(last.Client), d.when(last.Return), last.Fence)
 		if len(w.Calls) == 2 {
-			s += fmt.Sprintf(", after it had seen token %d from client %d", a.Fence, a.Client)
+			s += fmt.Sprintf(", after it had seen token %d from %s", a.Fence, d.client(a.Client))
 		}
 	case checker.StuckKey:
 		s = fmt.Sprintf("%s was free and wanted for %s from %s on", key, length(w.Length()), d.when(w.From))
 		if len(w.Calls) > 0 {
-			s += fmt.Sprintf("; client %d had asked for it at %s", a.Client, d.when(a.Invoke))
+			s += fmt.Sprintf("; %s had asked for it at %s", d.client(a.Client), d.when(a.Invoke))
 		}
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
 	return s + d.pauses(w)
+}
+
+// client and key name whom a sentence is about: as the history's source does,
+// else by number.
+func (d *derivation) client(c uint32) string {
+	if name, ok := d.history.Clients[c]; ok {
+		return name
+	}
+	return fmt.Sprintf("client %d", c)
+}
+
+func (d *derivation) key(k uint32) string {
+	if name, ok := d.history.Keys[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("k%d", k)
 }
 
 func register(c history.Call) string {
@@ -111,7 +127,7 @@ func (d *derivation) pauses(w checker.Witness) string {
 	for _, p := range d.paused() {
 		for _, c := range w.Calls {
 			if c.Client == p.Client && p.From < to && p.To > from {
-				fmt.Fprintf(&b, "; client %d was paused from %s to %s", p.Client, d.when(p.From), d.when(p.To))
+				fmt.Fprintf(&b, "; %s was paused from %s to %s", d.client(p.Client), d.when(p.From), d.when(p.To))
 				break
 			}
 		}

@@ -251,7 +251,8 @@ type Cause struct {
 type Witness struct {
 	Class    string        `json:"class"` // overlap, double-hold, early-expiry, token-regression, lost-update, stale-write, stuck...
 	Key      uint32        `json:"key"`
-	Sentence string        `json:"sentence"` // what happened, for a person
+	KeyName  string        `json:"key_name,omitempty"` // where the history names its keys
+	Sentence string        `json:"sentence"`           // what happened, for a person
 	LengthNS int64         `json:"length_ns,omitempty"`
 	Cause    string        `json:"cause,omitempty"`
 	Calls    []WitnessCall `json:"calls"`
@@ -261,6 +262,7 @@ type Witness struct {
 // measured window.
 type WitnessCall struct {
 	Client   uint32 `json:"client"`
+	Name     string `json:"client_name,omitempty"` // where the history names its clients
 	Seq      uint32 `json:"seq"`
 	Kind     string `json:"kind"`
 	Outcome  string `json:"outcome"`

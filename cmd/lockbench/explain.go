@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -25,7 +26,11 @@ type moment struct {
 // explain draws a witness as a table: time goes down, each client has a
 // column, and a bar in it stands for a hold as its client saw it.
 func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
-	fmt.Fprintf(w, "%s: violation %d of %d: %s on key %d\n\n", name, n, total, x.Class, x.Key)
+	key := x.KeyName
+	if key == "" {
+		key = fmt.Sprintf("k%d", x.Key)
+	}
+	fmt.Fprintf(w, "%s: violation %d of %d: %s on %s\n\n", name, n, total, x.Class, key)
 	for _, line := range wrap(x.Sentence, explainWidth) {
 		fmt.Fprintln(w, line)
 	}
@@ -37,10 +42,12 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
 		return
 	}
 	var clients []uint32
+	names := map[uint32]string{}
 	for _, c := range x.Calls {
 		if !slices.Contains(clients, c.Client) {
 			clients = append(clients, c.Client)
 		}
+		names[c.Client] = clientName(c)
 	}
 	slices.Sort(clients)
 	const timeWidth = 16
@@ -55,7 +62,7 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
 	fmt.Fprintln(w)
 	head := make([]string, len(clients))
 	for i, c := range clients {
-		head[i] = clientName(c)
+		head[i] = names[c]
 	}
 	row("s", head)
 	holds := make([]int, len(clients))
@@ -93,11 +100,14 @@ func counted(n int) string {
 	return fmt.Sprintf("all %d", n)
 }
 
-func clientName(c uint32) string {
-	if c == ^uint32(0) {
+func clientName(c scenario.WitnessCall) string {
+	switch {
+	case c.Name != "":
+		return c.Name
+	case c.Client == history.Controller:
 		return "the register"
 	}
-	return fmt.Sprintf("client %d", c)
+	return fmt.Sprintf("client %d", c.Client)
 }
 
 // momentsOf are the beginnings and ends of calls, by time.
