@@ -2,6 +2,8 @@ package impls
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -19,7 +21,7 @@ type Lease struct {
 }
 
 // Leaser is how a recipe keeps one hold: each function sends one request and
-// names its outcome.
+// names its outcome. Extend is nil if nothing renews the lease.
 type Leaser struct {
 	Clock  Clock
 	TTL    time.Duration
@@ -48,11 +50,14 @@ func (l *Lease) LeaseEnd() time.Time { return l.end }
 // Lost is nil: nobody tells.
 func (l *Lease) Lost() <-chan struct{} { return nil }
 
-// Extend renews the lease by a TTL from now. After a doubt the end stays where
-// it was.
+// Extend renews the lease by a TTL from now, or is not supported. After a doubt
+// the end stays where it was.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l.over {
 		return ErrLost
+	}
+	if l.how.Extend == nil {
+		return fmt.Errorf("extend %s: this lock is not renewed: %w", l.key, errors.ErrUnsupported)
 	}
 	sent := l.how.Clock.Now()
 	err := l.how.Extend(ctx)

@@ -123,6 +123,10 @@ func TestLease(t *testing.T) {
 			t.Errorf("release: %v, want %v", err, answer)
 		}
 	}
+	fixed := impls.NewLease("k", impls.Attempt{1}, 7, start, impls.Leaser{Clock: clock, TTL: time.Minute, Free: send})
+	if err := fixed.Extend(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !fixed.LeaseEnd().Equal(start.Add(time.Minute)) {
+		t.Errorf("extend what nothing renews: %v, until %v", err, fixed.LeaseEnd())
+	}
 	for _, end := range []error{nil, impls.ErrLost} {
 		l := impls.NewLease("k", impls.Attempt{1}, 7, start, how)
 		if answer = end; end == nil {

@@ -75,10 +75,7 @@ func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(cont
 	return impls.NewLease(key, a, 0, sent, impls.Leaser{
 		Clock: b.cfg.Clock,
 		TTL:   b.cfg.TTL,
-		Extend: func(context.Context) error {
-			return fmt.Errorf("extend %s: this lock is not renewed: %w", key, errors.ErrUnsupported)
-		},
-		Free: func(ctx context.Context) error { return b.finish(ctx, a, free) },
+		Free:  func(ctx context.Context) error { return b.finish(ctx, a, free) },
 	})
 }
 

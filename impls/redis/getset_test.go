@@ -34,22 +34,22 @@ func (s served) until(t *testing.T, key string) int64 {
 // a second less or more.
 func TestGetsetTimes(t *testing.T) {
 	s := serve(t)
-	clock := newWall()
+	clock := recipetest.NewWall()
 	a, b, key := s.open(t, getset, with(clock)), s.open(t, getset, with(clock)), recipetest.NewKey()
-	h := try(t, a, key)
+	h := recipetest.Try(t, a, key)
 	if got, want := s.until(t, key), clock.Now().Add(ttl+time.Second).Unix(); got != want {
 		t.Errorf("the key holds %d, want %d", got, want)
 	}
 	if want := clock.Now().Add(ttl); !h.LeaseEnd().Equal(want) {
 		t.Errorf("the lease ends at %v, want %v", h.LeaseEnd(), want)
 	}
-	clock.advance(over - time.Second)
+	clock.Advance(over - time.Second)
 	busy(t, b, key)
 	// Its own holder counts it as over a second earlier, and leaves it.
 	recipetest.WantOutcome(t, "a late release", h.Release(t.Context()), impls.ErrLost)
 	s.there(t, 1, key)
-	clock.advance(time.Second)
-	release(t, try(t, b, key))
+	clock.Advance(time.Second)
+	release(t, recipetest.Try(t, b, key))
 	s.there(t, 0, key)
 }
 
@@ -57,27 +57,17 @@ func TestGetsetTimes(t *testing.T) {
 // That is the race which memcached's timestamps lose.
 func TestGetsetOneWins(t *testing.T) {
 	s := serve(t)
-	clock, gate := newWall(), recipetest.NewGate()
+	clock, gate := recipetest.NewWall(), recipetest.NewGate()
 	a, b, c, key := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock)), recipetest.NewKey()
-	try(t, c, key)
-	clock.advance(over)
-	open, got := gate.Shut("getset"), tryBeside(t, a, key)
+	recipetest.Try(t, c, key)
+	clock.Advance(over)
+	open, got := gate.Shut("getset"), recipetest.TryBeside(t, a, key)
 	gate.Await(t, "getset", 1)
-	h := try(t, b, key)
+	h := recipetest.Try(t, b, key)
 	open()
 	recipetest.WantOutcome(t, "the slower one", <-got, impls.ErrBusy)
 	busy(t, c, key)
 	release(t, h)
-}
-
-// tryBeside tries beside the test.
-func tryBeside(t *testing.T, c impls.Client, key string) <-chan error {
-	got := make(chan error, 1)
-	go func() {
-		_, err := c.TryAcquire(t.Context(), key, recipetest.NewAttempt())
-		got <- err
-	}()
-	return got
 }
 
 // TestGetsetShift: the loser's GETSET puts its own time in place of the
@@ -87,15 +77,15 @@ func tryBeside(t *testing.T, c impls.Client, key string) <-chan error {
 func TestGetsetShift(t *testing.T) {
 	s := serve(t)
 	for _, pause := range []time.Duration{0, 300 * time.Millisecond, 10 * time.Second, ttl / 2, over} {
-		clock, gate := newWall(), recipetest.NewGate()
+		clock, gate := recipetest.NewWall(), recipetest.NewGate()
 		loser, winner, third := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock))
 		key := recipetest.NewKey()
-		try(t, third, key)
-		clock.advance(over)
-		open, got := gate.Shut("getset"), tryBeside(t, loser, key)
+		recipetest.Try(t, third, key)
+		clock.Advance(over)
+		open, got := gate.Shut("getset"), recipetest.TryBeside(t, loser, key)
 		gate.Await(t, "getset", 1)
-		clock.advance(pause)
-		h := try(t, winner, key)
+		clock.Advance(pause)
+		h := recipetest.Try(t, winner, key)
 		before := s.until(t, key)
 		open()
 		recipetest.WantOutcome(t, "the loser", <-got, impls.ErrBusy)
@@ -108,10 +98,8 @@ func TestGetsetShift(t *testing.T) {
 			busy(t, third, key)
 			continue
 		}
-		try(t, third, key)
-		if !clock.Now().Before(h.LeaseEnd()) {
-			t.Error("the winner's lease was over")
-		}
+		recipetest.Try(t, third, key)
+		recipetest.Within(t, h, clock)
 	}
 }
 
@@ -120,82 +108,78 @@ func TestGetsetShift(t *testing.T) {
 func TestGetsetSkew(t *testing.T) {
 	s := serve(t)
 	for _, ahead := range []time.Duration{0, over - time.Second, over} {
-		clock, fast := newWall(), newWall()
-		fast.advance(ahead)
+		clock, fast := recipetest.NewWall(), recipetest.NewWall()
+		fast.Advance(ahead)
 		a, b, key := s.open(t, getset, with(clock)), s.open(t, getset, with(fast)), recipetest.NewKey()
-		h := try(t, a, key)
+		h := recipetest.Try(t, a, key)
 		if ahead < over {
 			busy(t, b, key)
 			release(t, h)
 			continue
 		}
-		try(t, b, key)
-		if !clock.Now().Before(h.LeaseEnd()) {
-			t.Error("the holder's lease was over")
-		}
+		recipetest.Try(t, b, key)
+		recipetest.Within(t, h, clock)
 	}
 	// A slow one leaves a lock that is over for the others from the start.
-	clock, slow := newWall(), newWall()
-	slow.advance(-over)
+	clock, slow := recipetest.NewWall(), recipetest.NewWall()
+	slow.Advance(-over)
 	a, b, key := s.open(t, getset, with(slow)), s.open(t, getset, with(clock)), recipetest.NewKey()
-	try(t, a, key)
-	try(t, b, key)
+	recipetest.Try(t, a, key)
+	recipetest.Try(t, b, key)
 }
 
 // TestGetsetLateDelete: a late holder reads its successor's time, takes it for
 // its own, and deletes the key. No bad moment is needed for that.
 func TestGetsetLateDelete(t *testing.T) {
 	s := serve(t)
-	clock, gate := newWall(), recipetest.NewGate()
+	clock, gate := recipetest.NewWall(), recipetest.NewGate()
 	a, b, c := s.open(t, getset, with(clock), stepping(gate)), s.open(t, getset, with(clock)), s.open(t, getset, with(clock))
 	key := recipetest.NewKey()
-	h := try(t, a, key)
-	clock.advance(over)
-	try(t, b, key)
+	h := recipetest.Try(t, a, key)
+	clock.Advance(over)
+	recipetest.Try(t, b, key)
 	release(t, h)
-	try(t, c, key)
+	recipetest.Try(t, c, key)
 
 	// In time when it looked, and late when it deleted.
 	key = recipetest.NewKey()
-	h = try(t, a, key)
+	h = recipetest.Try(t, a, key)
 	open, released := gate.Shut("delete"), make(chan error, 1)
 	go func() { released <- h.Release(t.Context()) }()
 	gate.Await(t, "delete", 2)
-	clock.advance(over)
-	successor := try(t, b, key)
+	clock.Advance(over)
+	successor := recipetest.Try(t, b, key)
 	open()
 	recipetest.WantOutcome(t, "the late release", <-released, nil)
-	try(t, c, key)
-	if !clock.Now().Before(successor.LeaseEnd()) {
-		t.Error("the successor's lease was over")
-	}
+	recipetest.Try(t, c, key)
+	recipetest.Within(t, successor, clock)
 }
 
 // TestGetsetDies: whoever dies anywhere is outlived.
 func TestGetsetDies(t *testing.T) {
 	s := serve(t)
 	for _, step := range []impls.Step{"get", "getset", "delete"} {
-		clock := newWall()
-		a, b, key := s.open(t, getset, with(clock), stepping(dies(step))), s.open(t, getset, with(clock)), recipetest.NewKey()
+		clock := recipetest.NewWall()
+		a, b, key := s.open(t, getset, with(clock), stepping(recipetest.Dies(step))), s.open(t, getset, with(clock)), recipetest.NewKey()
 		if step != "delete" {
-			try(t, b, key)
-			clock.advance(over)
+			recipetest.Try(t, b, key)
+			clock.Advance(over)
 		}
-		lastWords(func() { _ = try(t, a, key).Release(t.Context()) })
-		clock.advance(over)
-		release(t, try(t, b, key))
+		recipetest.LastWords(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
+		clock.Advance(over)
+		release(t, recipetest.Try(t, b, key))
 	}
 }
 
 // TestGetsetGone: a key that is gone when it is read counts as over.
 func TestGetsetGone(t *testing.T) {
 	s := serve(t)
-	clock := newWall()
+	clock := recipetest.NewWall()
 	key := recipetest.NewKey()
 	gone := func() { s.remove(t, key) }
 	a, b := s.open(t, getset, with(clock), stepping(at{"get", gone})), s.open(t, getset, with(clock))
-	try(t, b, key)
-	release(t, try(t, a, key))
+	recipetest.Try(t, b, key)
+	release(t, recipetest.Try(t, a, key))
 }
 
 // TestGetsetForeignValue: a key that is somebody else's is left alone.

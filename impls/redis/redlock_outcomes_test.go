@@ -108,7 +108,7 @@ func TestRedlockOutcomes(t *testing.T) {
 			addresses := m.Addresses()
 			var holds []impls.Hold
 			for range 3 {
-				holds = append(holds, try(t, c, recipetest.NewKey()))
+				holds = append(holds, recipetest.Try(t, c, recipetest.NewKey()))
 			}
 			for i := range row.taken {
 				m.occupy(t, key, "another's", i)
