@@ -93,6 +93,11 @@ func TestLoads(t *testing.T) {
 			}
 		}},
 		{"batch", "redis/batch", scenario.Settings{Workload: load(scenario.Batch), Clients: []int{6}, Duration: short}, asExpected},
+		{"read-write", "zookeeper/read-write", scenario.Settings{Workload: load(scenario.ReadWrite), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
+				t.Error("readers that share the lock are taken for holders that exclude")
+			}
+		}},
 	})
 }
 
