@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -43,68 +42,52 @@ type T interface {
 	Context() context.Context
 }
 
-// Check is one property.
-type Check struct {
-	Name string
-	// Property says in a sentence what must hold.
-	Property string
-	// applies tells which recipes the property is meant for.
-	applies func(impls.Info) bool
-	run     func(T, Subject)
+// Tester is what Run needs of a test. *testing.T is one.
+type Tester[X any] interface {
+	T
+	Run(name string, f func(X)) bool
+	Parallel()
 }
 
-// Checks lists all properties that are meant for a recipe.
-func Checks(info impls.Info) []Check {
-	var list []Check
-	for _, c := range checks() {
-		if c.applies == nil || c.applies(info) {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-func checks() []Check {
-	ttl := func(i impls.Info) bool { return i.Bound == impls.BoundTTL }
-	session := func(i impls.Info) bool { return i.Bound == impls.BoundSession }
-	return []Check{
-		{"exclusive", "of many clients that contend, one at a time holds the lock", nil, exclusive},
-		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", nil, busy},
-		{"symmetric", "nobody frees the lock but by the attempt that holds it", nil, symmetric},
-		{"once", "a hold can be released once, and not at a successor's cost", nil, once},
-		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", nil, handOver},
-		{"cancelled waiter", "a waiter that gave up leaves nothing behind", nil, cancelledWaiter},
-		{"context over", "a call whose context is over has no effect and says so", nil, contextOver},
-		{"fencing", "the tokens of a key grow with every grant", func(i impls.Info) bool { return i.Fencing }, fencing},
-		{"no fencing", "a recipe without tokens gives none", func(i impls.Info) bool { return !i.Fencing }, noFencing},
-		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, acquireAnswerLost},
-		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", nil, releaseAnswerLost},
-		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", nil, unreachable},
-		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock", func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
-		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", ttl, expiry},
-		{"extend", "a lease that is extended lives on", ttl, extend},
-		{"kept session", "a session outlives its TTL while its client lives", session, keptSession},
-		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", session, lostSession},
-	}
-}
-
-// Run runs every property that is meant for the recipe, side by side.
-func Run(t *testing.T, s Subject) {
+// Run tests a lock: every check that is meant for it, side by side, and then
+// every property, as measured against what the recipe promises. What Measure
+// says of client processes holds for Run.
+func Run[X Tester[X]](t X, s Subject) {
 	t.Helper()
+	s = s.withDefaults()
+	t.Run("checks", func(t X) { RunChecks(t, s) })
+	t.Run("properties", func(t X) {
+		list, err := Measure(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for _, f := range list {
+			t.Run(string(f.Property), func(t X) {
+				if t.Logf("%v", f); !f.AsPromised() {
+					t.Errorf("%s is not as promised: %v", s.Recipe.Info().ID, f)
+				}
+			})
+		}
+	})
+}
+
+// RunChecks runs every check that is meant for the lock as a sub-test, side by
+// side if its keys do not get in one another's way.
+func RunChecks[X Tester[X]](t X, s Subject) {
+	t.Helper()
+	s = s.withDefaults()
+	oneByOne, err := s.collide(t.Context())
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 	for _, c := range Checks(s.Recipe.Info()) {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.Name, func(t X) {
+			if !oneByOne {
+				t.Parallel()
+			}
 			c.Run(t, s)
 		})
 	}
-}
-
-// Run runs one property. With *testing.T it is a test; anything else that
-// implements T may be used to look at what it reports.
-func (c Check) Run(t T, s Subject) {
-	t.Helper()
-	s = s.withDefaults()
-	c.run(t, s)
 }
 
 func (s Subject) withDefaults() Subject {

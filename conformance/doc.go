@@ -1,5 +1,10 @@
 // Package conformance holds the properties of a lock as an importable test
-// suite: give it a recipe and servers, and it runs them as sub-tests.
+// suite: give it a recipe and servers, and it tests the lock.
+//
+//	func TestMain(m *testing.M) {
+//		conformance.MainIfClient(mylock.Find) // func(id string) (impls.Recipe, bool)
+//		os.Exit(m.Run())
+//	}
 //
 //	func TestMyLock(t *testing.T) {
 //		conformance.Run(t, conformance.Subject{
@@ -9,19 +14,36 @@
 //	}
 //
 // The lock must dial through the dialer and read the clock that its Open is
-// given; impls/reference is a whole recipe to start from. Checks lists the
-// properties that apply to a recipe, by what its Info declares; Cost is apart,
-// since it needs the servers for itself.
+// given; impls/reference is a whole recipe to start from.
 //
-// It looks at one property at a time, on healthy servers, with what one
-// process can arrange: clients that contend, give up, fall silent, or lose an
-// answer. It finds locks that are built wrong; what real faults do to a right
-// one is for scenarios. Each check has a wrong lock that it must catch, in the
-// package's own tests.
+// There are two kinds of tests. Measure answers yes or no for every property
+// that a lock may have, and the answer is compared with what the recipe
+// promises: a property that nobody promised is a difference too. Checks look
+// at details of the properties that are promised: the exact outcomes of calls,
+// tokens, leases, and what lost answers leave behind. Cost and Herd are apart,
+// since they count.
 //
-// No check depends on how fast anything is: it compares what happened before
-// what, and waits for conditions, with a limit that is reported as a failure.
+// # How it measures
 //
-// It may import impls; its tests also import impls/all, impls/reference,
-// cluster/clustertest and supervise.
+// The clients are processes of their own, which the suite starts, stops with
+// SIGSTOP and kills, so that a holder that falls silent or dies is a real one.
+// Nothing is left to luck: a recipe tells the named steps that its calls come
+// to (impls.Steps), the suite makes each call once to find them, for a free
+// key, one that is held and one whose holder died, and then, at each, holds the
+// client while another acquires, stops it until its lease is over, and kills
+// it. A gap between two requests that has no name is not looked into so; only
+// contention may find it.
+//
+// No answer depends on how fast anything is. The suite compares stamps of one
+// clock and waits for conditions; where only waiting can tell, as for a lock
+// that never comes free, the answer is no after the declared bound and a grace,
+// which the evidence names. A trial that a slow machine spoilt is repeated, and
+// if it comes to nothing every time the answer is unknown, which is never as
+// promised.
+//
+// Every property has a lock that lacks it in the package's own tests, and every
+// check a wrong lock that it must catch.
+//
+// It may import impls, history and supervise; its tests also import impls/all,
+// impls/reference and cluster/clustertest.
 package conformance

@@ -85,7 +85,9 @@ func busy(t T, s Subject) {
 	}
 	for range 3 {
 		try(t, "try a held key", b, key, impls.ErrBusy)
-		try(t, "try a key that the client holds itself", a, key, impls.ErrBusy)
+		if _, again := a.(impls.Reentrant); !again {
+			try(t, "try a key that the client holds itself", a, key, impls.ErrBusy)
+		}
 	}
 	release(t, h)
 	h = try(t, "try a key that was freed", b, key, nil)

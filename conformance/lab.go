@@ -19,7 +19,7 @@ const (
 	atOnce = 8
 	// tries is how often a trial is made that came to nothing, because the
 	// machine was too slow to see something within a lease.
-	tries = 3
+	tries = 5
 	// settleFor is how long a call that is to be refused is waited for before
 	// it counts as waiting; a client that came to StepWaiting is granted
 	// settleGrace more, for one that waits inside the server says so before.
@@ -119,6 +119,9 @@ func (l *lab) boundWords() string {
 // answers that it does not: the bound, and a grace for a busy machine.
 func (l *lab) long() time.Duration { return l.bound() + l.Grace }
 
+// forever limits a trial, and calls that it waits for otherwise.
+func (l *lab) forever() time.Duration { return 5*l.long() + l.Patience }
+
 // since is the time from a stamp to another, or 0 if they are the other way
 // around, for evidence.
 func since(from, to int64) time.Duration {
@@ -134,6 +137,7 @@ type trial struct {
 	why     error // it came to nothing
 	own     []*process
 	clients []*remote
+	stops   []func()
 }
 
 // try makes a trial, more than once if it comes to nothing, and returns what
@@ -147,7 +151,8 @@ func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
 	defer func() { <-l.slots }()
 	var t *trial
 	for range tries {
-		t = &trial{lab: l, ctx: ctx}
+		trying, cancel := context.WithTimeout(ctx, l.forever())
+		t = &trial{lab: l, ctx: trying}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -155,6 +160,7 @@ func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
 			f(t)
 		}()
 		<-done
+		cancel()
 		if t.why == nil || ctx.Err() != nil {
 			break
 		}
@@ -165,12 +171,18 @@ func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
 // end closes the trial's clients, so that what hangs on their connections is
 // freed, and ends its processes.
 func (t *trial) end() {
+	for _, stop := range t.stops {
+		stop()
+	}
 	var group sync.WaitGroup
 	for _, c := range t.clients {
 		group.Go(func() {
 			c.goOn()
 			c.order(order{Do: doCancel})
-			t.within(time.Second, c.begin(doClose, time.Second))
+			select {
+			case <-c.begin(doClose, time.Second).done:
+			case <-time.After(time.Second):
+			}
 		})
 	}
 	group.Wait()
@@ -241,8 +253,7 @@ func (t *trial) within(limit time.Duration, calls ...*call) bool {
 		case <-timer.C:
 			return false
 		case <-t.ctx.Done():
-			t.why = t.ctx.Err()
-			return false
+			t.nothing("%w", t.ctx.Err())
 		}
 	}
 	return true
@@ -257,6 +268,7 @@ func (t *trial) first(limit time.Duration, a, b *call) {
 	case <-b.done:
 	case <-timer.C:
 	case <-t.ctx.Done():
+		t.nothing("%w", t.ctx.Err())
 	}
 }
 
@@ -318,6 +330,27 @@ func (t *trial) clean(c *call) (a answer, ok bool) {
 	}
 }
 
+// keep renews a hold while it is to be held, where it can be extended at all,
+// so that what takes time can be seen within a short lease. It stops with the
+// trial, or by the function that it returns.
+func (t *trial) keep(c *call) (stop func()) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	t.stops = append(t.stops, cancel)
+	go func() {
+		for t.Config.Clock.Sleep(ctx, t.Config.TTL/4) == nil {
+			ext := c.hold(doExtend, t.Config.Timeout)
+			select {
+			case <-ext.done:
+			case <-ctx.Done():
+			}
+			if ext.ended() && !ext.got.ok() {
+				return
+			}
+		}
+	}()
+	return cancel
+}
+
 // pause waits.
 func (t *trial) pause(d time.Duration) {
 	if t.Config.Clock.Sleep(t.ctx, d) != nil {
@@ -351,8 +384,6 @@ func (t *trial) queue(c *remote, keys ...string) *call {
 	return got
 }
 
-// forever limits calls that the trial waits for otherwise.
-func (t *trial) forever() time.Duration { return 5*t.long() + t.Patience }
 
 // probe asks whether a key is free, by a try, or by a short wait where the
 // recipe cannot try. What it is granted it releases again.

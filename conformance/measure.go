@@ -73,13 +73,19 @@ func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) 
 	var list []Finding
 	for _, p := range impls.Properties() {
 		if chosen(p.Property) {
-			list = append(list, judge(p.Property, l.info.Promises(p.Property), all))
+			list = append(list, judge(p.Property, l.promised(p.Property), all))
 		}
 	}
 	if err := l.close(); err != nil {
 		return list, fmt.Errorf("measure %s: end the client processes: %w", l.info.ID, err)
 	}
 	return list, ctx.Err()
+}
+
+// promised reports whether the recipe promises p here: nobody can promise to
+// go on without the only server.
+func (l *lab) promised(p impls.Property) bool {
+	return l.info.Promises(p) && (p != impls.Available || len(l.Config.Addresses) > 1)
 }
 
 // procedures lists what is done to every lock.
@@ -89,8 +95,8 @@ func procedures() []procedure {
 		{about(impls.DeadlockFree), diesHolding},
 		{about(impls.DeadlockFree), diesWaiting},
 		{about(impls.Expiry, impls.TellsLoss, impls.SaysLost), silentHolder},
+		{about(impls.Symmetric), lateRelease},
 		{about(impls.TellsLoss, impls.SaysLost, impls.Symmetric), cutOff},
-		{about(impls.Symmetric, impls.Exclusive), lateRelease},
 		{about(impls.Symmetric), foreignCleanup},
 		{about(impls.Symmetric), unheardRefusal},
 		{about(impls.Blocking, impls.Exclusive), waiter},
@@ -110,25 +116,22 @@ func procedures() []procedure {
 
 // sideBySide makes the trials that speak of a chosen property.
 func (l *lab) sideBySide(ctx context.Context, list []procedure, chosen func(impls.Property) bool) []seen {
-	var mu sync.Mutex
-	var all []seen
+	saw := make([][]seen, len(list)) // in their order, whichever ends first
 	var group sync.WaitGroup
-	for _, p := range list {
+	for i, p := range list {
 		if !slices.ContainsFunc(p.about, chosen) {
 			continue
 		}
 		group.Go(func() {
-			saw, err := l.try(ctx, p.run)
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, saw...)
+			var err error
+			if saw[i], err = l.try(ctx, p.run); err == nil {
+				return
+			}
 			for _, property := range p.about {
-				if err != nil {
-					all = append(all, seen{property, Unknown, fmt.Sprintf("could not be measured: %v", err)})
-				}
+				saw[i] = append(saw[i], seen{property, Unknown, fmt.Sprintf("could not be measured: %v", err)})
 			}
 		})
 	}
 	group.Wait()
-	return all
+	return slices.Concat(saw...)
 }

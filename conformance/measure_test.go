@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
@@ -22,9 +23,13 @@ func TestOne(t *testing.T) {
 		_ = reference.Recipes
 		s = conformance.Subject{Recipe: r, Config: impls.Config{Addresses: []string{newReference(t).path}, TTL: time.Second}}
 	} else {
-		cfg, lim, _ := serve(t, r.Info().Backend, r.Info().Topologies[0])
-		cfg.TTL = shortest(t, r, lim)
-		s = conformance.Subject{Recipe: r, Config: cfg}
+		tops := r.Info().Topologies
+		settings := map[string]string{}
+		if r.Info().Backend == "zookeeper" {
+			settings = clustertest.FastZooKeeper()
+		}
+		c := clustertest.Start(t, r.Info().Backend, tops[len(tops)-1], settings)
+		s = conformance.Subject{Recipe: r, Config: impls.Config{Addresses: c.Addresses(), Account: c.Account(), TTL: shortest(t, r, c.Limits())}, Servers: c}
 	}
 	start := time.Now()
 	fs, err := conformance.Measure(t.Context(), s)

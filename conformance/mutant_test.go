@@ -59,6 +59,8 @@ func failures(t *testing.T, check string, s conformance.Subject) []string {
 type mutant struct {
 	impls.Recipe
 	info func(*impls.Info)
+	// open changes what clients are opened with; nil leaves it.
+	open func(*impls.Config)
 	// client and hold change what the right ones do; nil leaves them.
 	client func(*mutantClient)
 	hold   func(*mutantHold)
@@ -73,11 +75,15 @@ func (m mutant) Info() impls.Info {
 }
 
 func (m mutant) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	asked := cfg
+	if m.open != nil {
+		m.open(&cfg)
+	}
 	inner, err := m.Recipe.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &mutantClient{Client: inner, m: m, cfg: cfg, acquire: inner.Acquire, try: inner.TryAcquire, cleanup: inner.Cleanup}
+	c := &mutantClient{Client: inner, m: m, asked: asked, cfg: cfg, acquire: inner.Acquire, try: inner.TryAcquire, cleanup: inner.Cleanup}
 	if m.client != nil {
 		m.client(c)
 	}
@@ -87,7 +93,7 @@ func (m mutant) Open(ctx context.Context, cfg impls.Config) (impls.Client, error
 type mutantClient struct {
 	impls.Client
 	m            mutant
-	cfg          impls.Config
+	asked, cfg   impls.Config
 	acquire, try func(context.Context, string, impls.Attempt) (impls.Hold, error)
 	cleanup      func(context.Context, string, impls.Attempt) error
 }

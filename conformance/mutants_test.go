@@ -196,7 +196,7 @@ func mutants() map[string]struct {
 		}}},
 		"does not extend":         {"extend", mutant{hold: func(h *mutantHold) { h.extend = nothing }}},
 		"does not renew itself":   {"kept session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
-		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
+		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) { i.Bound, i.Has = impls.BoundSession, append(i.Has, impls.TellsLoss) }, hold: unextendable}},
 	}
 }
 
@@ -208,7 +208,7 @@ func unextendable(h *mutantHold) {
 // nothing to say about the right lock.
 func TestMutantsAreCaught(t *testing.T) {
 	t.Parallel()
-	cfg, _, _ := serve(t, "reference", "single")
+	cfg, _, _, _ := start(t, "reference", "single")
 	cfg.TTL = 500 * time.Millisecond
 	right := reference.Recipes()[0]
 	used := map[string]bool{}
@@ -239,7 +239,7 @@ func TestMutantsAreCaught(t *testing.T) {
 // TestBrokenReferenceIsCaught: the control that is wrong once in a while.
 func TestBrokenReferenceIsCaught(t *testing.T) {
 	t.Parallel()
-	cfg, _, _ := serve(t, "reference", "single")
+	cfg, _, _, _ := start(t, "reference", "single")
 	cfg.TTL = time.Minute
 	cfg.Wait = nil
 	broken := reference.Recipes()[1]
@@ -254,7 +254,7 @@ func TestBrokenReferenceIsCaught(t *testing.T) {
 
 // TestCostIsCaught: a recipe that sends more, or less, than it says.
 func TestCostIsCaught(t *testing.T) {
-	cfg, _, counters := serve(t, "reference", "single")
+	cfg, _, counters, _ := start(t, "reference", "single")
 	cfg.TTL = time.Minute
 	for trips, ok := range map[int]bool{1: false, 2: true, 3: false} {
 		r := &recorder{T: t}

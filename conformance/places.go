@@ -125,7 +125,7 @@ func (t *trial) abandon(key string) {
 		t.nothing("kill a holder: %w", err)
 	}
 	if t.info.Bound == impls.BoundTTL && held.got.LeaseEnd > 0 {
-		t.until(held.got.LeaseEnd)
+		t.until(min(held.got.LeaseEnd, t.clock.Now()+int64(t.bound())))
 	}
 }
 

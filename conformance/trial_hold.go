@@ -147,6 +147,7 @@ func foreignCleanup(t *trial) {
 func unheardRefusal(t *trial) {
 	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
 	held := t.acquire(a, key)
+	defer t.keep(held)()
 	b.order(order{Do: doNetwork, Network: deaf})
 	try := b.begin(doTry, answerLimit, key)
 	if t.answered("try", try).Unsupported {
@@ -173,12 +174,9 @@ func unheardRefusal(t *trial) {
 func extended(t *trial) {
 	a, b, key := t.client(0), t.client(1), t.key()
 	held := t.acquire(a, key)
-	start, first := held.got.Returned, held.got.LeaseEnd
-	if first == 0 {
-		first = start + int64(t.Config.TTL)
-	}
+	start := held.got.Returned
 	renewed := 0
-	for t.clock.Now() < first+int64(t.Config.TTL) {
+	for t.clock.Now() < start+int64(2*t.Config.TTL) {
 		before := t.look(held)
 		ans := t.answered("extend", held.hold(doExtend, 0))
 		switch {
@@ -192,14 +190,28 @@ func extended(t *trial) {
 			return
 		}
 		renewed++
-		if !t.guarded(b, key, held) {
-			t.see(impls.Extends, No, "another was granted the lock %v after the grant, within the extended lease", since(start, t.clock.Now()))
+		if at, ok := t.refused(b, key, ans); !ok {
+			t.see(impls.Extends, No, "another was granted the lock %v after it was extended by %v", since(ans.Sent, at), t.Config.TTL)
 			return
 		}
 		t.pause(t.Config.TTL / 8)
 	}
 	t.free(held)
 	t.see(impls.Extends, Yes, "extended %d times, the lock was held for %v with a TTL of %v", renewed, since(start, t.clock.Now()), t.Config.TTL)
+}
+
+// refused probes the key after it was extended, and tells whether it was
+// refused, and when it was granted if not. The lease is a TTL again, whatever
+// the hold says.
+func (t *trial) refused(c *remote, key string, extension answer) (at int64, ok bool) {
+	got := t.probe(c, key)
+	if !got.granted() {
+		return 0, true
+	}
+	if got.got.Returned >= extension.Sent+int64(t.Config.TTL) {
+		t.nothing("the lease of %v was over before it could be probed", t.Config.TTL)
+	}
+	return got.got.Returned, false
 }
 
 // notRevived extends a hold whose lease is over, before somebody else is
@@ -212,10 +224,12 @@ func notRevived(t *trial) {
 	if probe.Unsupported {
 		return // which extended tells
 	}
-	t.until(t.look(held).LeaseEnd + int64(t.bound()-t.Config.TTL) + int64(t.Config.TTL/8))
-	if t.answered("extend", held.hold(doExtend, 0)).ok() && !t.guarded(b, key, held) {
-		t.see(impls.Extends, No, "a hold was extended after its lease was over, and another was granted the lock within the new lease")
-		return
+	t.pause(t.bound() + t.Config.TTL/8)
+	if late := t.answered("extend", held.hold(doExtend, 0)); late.ok() {
+		if at, ok := t.refused(b, key, late); !ok {
+			t.see(impls.Extends, No, "a hold was extended after its lease was over, and another was granted the lock %v later, within the new one", since(late.Sent, at))
+			return
+		}
 	}
 	next := b.begin(doAcquire, t.long(), key)
 	if !t.answered("acquire", next).ok() {

@@ -7,9 +7,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// recoverFor is how long clients may take to find the servers that are left,
-// and these to agree on a leader.
-const recoverFor = 30 * time.Second
+// recovery is how long clients may take to find the servers that are left, and
+// these to agree on a leader.
+func (t *trial) recovery() time.Duration { return t.bound() + 3*t.Grace }
 
 // available takes away each server in turn, whichever leads, and sees whether
 // clients that were connected before go on to lock.
@@ -49,7 +49,7 @@ func available(t *trial) {
 		}
 		for _, c := range clients {
 			if _, ok := t.locksAgain(c, key); !ok {
-				t.nothing("with server %d back again a client could not lock for %v", node+1, t.long()+recoverFor)
+				t.nothing("with server %d back again a client could not lock for %v", node+1, t.recovery())
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func available(t *trial) {
 // locksAgain acquires and releases, again and again until both worked, and
 // tells when.
 func (t *trial) locksAgain(c *remote, key string) (at int64, ok bool) {
-	deadline := time.Now().Add(t.long() + recoverFor)
+	deadline := time.Now().Add(t.recovery())
 	for time.Now().Before(deadline) {
 		got := c.begin(doAcquire, t.long(), key)
 		if !t.within(t.long()+t.Config.Timeout, got) || got.err != nil {

@@ -37,6 +37,7 @@ func waiter(t *trial) {
 func givesUp(t *trial) {
 	a, b, key := t.client(0), t.client(1), t.key()
 	held := t.acquire(a, key)
+	defer t.keep(held)()
 	got := b.begin(doAcquire, giveUpAfter, key)
 	if !t.within(t.Grace, got) {
 		t.see(impls.Blocking, No, "a waiter with a deadline after %v still waited %v after it began", giveUpAfter, since(got.got.Sent, got.got.Sent+int64(t.Grace)))
@@ -133,24 +134,24 @@ func (t *trial) served(gap time.Duration) []int {
 	key := t.key()
 	keeper := t.client(0)
 	held := t.acquire(keeper, key)
+	done := t.keep(held) // until all have come
 	var calls []*call
 	for i := range queued {
 		before := t.clock.Now()
-		c := t.queue(t.client(i), key)
-		calls = append(calls, c)
+		calls = append(calls, t.queue(t.client(i), key))
 		t.until(before + int64(gap))
-		// The first holder must be there until all have come.
-		if t.info.Bound == impls.BoundTTL {
-			held.hold(doExtend, t.Config.Timeout)
-		}
 	}
+	done()
 	t.free(held)
 	type grant struct {
 		number int
 		at     int64
 	}
 	var grants []grant
-	for len(grants) < queued {
+	for deadline := time.Now().Add(t.long()); len(grants) < queued; {
+		if time.Now().After(deadline) {
+			t.nothing("of %d waiters %d were granted the lock in %v", queued, len(grants), t.long())
+		}
 		for i, c := range calls {
 			if c != nil && c.ended() {
 				calls[i] = nil

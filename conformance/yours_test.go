@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -9,10 +10,16 @@ import (
 	"github.com/lockbench/lockbench/impls/reference"
 )
 
-// TestYours is all that a team writes to test a lock of its own: a Recipe that
-// opens it (see impls.Recipe; impls/reference is a short one) and the servers'
-// addresses.
+// TestMain and TestYours are all that a team writes to test a lock of its own:
+// a Recipe that opens it (see impls.Recipe; impls/reference is a short one),
+// how it is found by its id, and the servers' addresses.
+func TestMain(m *testing.M) {
+	conformance.MainIfClient(find)
+	os.Exit(m.Run())
+}
+
 func TestYours(t *testing.T) {
+	t.Parallel()
 	mylock, addresses := reference.Recipes()[0], []string{newReference(t).path}
 	conformance.Run(t, conformance.Subject{
 		Recipe: mylock,

@@ -1,0 +1,181 @@
+package conformance_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/conformance"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/all"
+)
+
+// atATime is how many recipes are tested side by side. Most of a test is
+// waiting for leases to end, but its processes have to start.
+const atATime = 6
+
+// TestRecipes measures every recipe on its largest topology and compares with
+// what it promises, runs the checks of what it promises, and counts what it
+// sends. The recipes that are wrong on purpose are caught elsewhere.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	type place struct{ backend, topology string }
+	groups := map[place][]impls.Recipe{}
+	for _, r := range all.Recipes() {
+		info := r.Info()
+		if info.Broken {
+			continue
+		}
+		p := place{info.Backend, info.Topologies[len(info.Topologies)-1]}
+		groups[p] = append(groups[p], r)
+	}
+	results := table{}
+	t.Cleanup(func() { t.Logf("\n%s", results.String()) })
+	slots := make(chan struct{}, atATime)
+	for p, recipes := range groups {
+		t.Run(p.backend+"/"+p.topology, func(t *testing.T) {
+			t.Parallel()
+			cfg, lim, counters, c := start(t, p.backend, p.topology)
+			for _, r := range recipes {
+				t.Run(r.Info().ID+"/cost", func(t *testing.T) {
+					cfg := cfg
+					cfg.TTL = 10 * time.Second
+					conformance.Cost(t, conformance.Subject{Recipe: r, Config: cfg}, counters)
+				})
+			}
+			subject := func(t *testing.T, r impls.Recipe) conformance.Subject {
+				cfg := cfg
+				cfg.TTL = shortest(t, r, lim)
+				return conformance.Subject{Recipe: r, Config: cfg}
+			}
+			t.Run("all", func(t *testing.T) {
+				for _, r := range recipes {
+					t.Run(r.Info().ID, func(t *testing.T) {
+						t.Parallel()
+						slots <- struct{}{}
+						defer func() { <-slots }()
+						results.compare(t, subject(t, r), conformance.Except(impls.Available))
+						t.Run("checks", func(t *testing.T) { conformance.RunChecks(t, subject(t, r)) })
+					})
+				}
+			})
+			// Nobody else may use the servers now.
+			for _, r := range recipes {
+				t.Run(r.Info().ID+"/"+string(impls.Available), func(t *testing.T) {
+					s := subject(t, r)
+					if c != nil {
+						s.Servers = c
+					}
+					results.compare(t, s, conformance.Only(impls.Available))
+				})
+			}
+		})
+	}
+}
+
+// table collects findings. It is safe for concurrent use.
+type table struct {
+	mu   sync.Mutex
+	rows map[string]map[impls.Property]conformance.Answer
+}
+
+// compare measures, and fails the test where the findings are not as promised.
+func (tab *table) compare(t *testing.T, s conformance.Subject, which conformance.Option) {
+	t.Helper()
+	list, err := conformance.Measure(t.Context(), s, which)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	id := s.Recipe.Info().ID
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	for _, f := range list {
+		if !f.AsPromised() {
+			t.Errorf("not as promised: %v", f)
+		}
+		if tab.rows == nil {
+			tab.rows = map[string]map[impls.Property]conformance.Answer{}
+		}
+		if tab.rows[id] == nil {
+			tab.rows[id] = map[impls.Property]conformance.Answer{}
+		}
+		tab.rows[id][f.Property] = f.Measured
+	}
+}
+
+// String is the table, a line per recipe.
+func (tab *table) String() string {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-30s", "")
+	for _, p := range impls.Properties() {
+		fmt.Fprintf(&b, " %s", p.Property)
+	}
+	ids := make([]string, 0, len(tab.rows))
+	for id := range tab.rows {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		fmt.Fprintf(&b, "\n%-30s", id)
+		for _, p := range impls.Properties() {
+			fmt.Fprintf(&b, " %-*s", len(p.Property), tab.rows[id][p.Property])
+		}
+	}
+	return b.String()
+}
+
+// TestHerd: a release wakes one waiter of a queue, and none that polls.
+func TestHerd(t *testing.T) {
+	t.Parallel()
+	for id, most := range map[string]float64{"reference/mutex": 0, "etcd/mutex": 1, "zookeeper/sequence": 1} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			r, _ := all.Find(id)
+			cfg, _, _, _ := start(t, r.Info().Backend, "single")
+			cfg.TTL = 10 * time.Second
+			woken, err := conformance.Herd(t.Context(), conformance.Subject{Recipe: r, Config: cfg}, 12)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if woken > most || most > 0 && woken == 0 {
+				t.Errorf("a release wakes %.1f of 12 waiters, want %v", woken, most)
+			}
+		})
+	}
+}
+
+// start starts servers. Their counters are summed over all of them; the
+// cluster is nil for the reference server.
+func start(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.Limits, counters func() map[string]int64, c *cluster.Cluster) {
+	t.Helper()
+	if backend == "reference" {
+		s := newReference(t)
+		return impls.Config{Addresses: []string{s.path}}, impls.DefaultLimits(), s.Counters, nil
+	}
+	settings := map[string]string{}
+	if backend == "zookeeper" {
+		settings = clustertest.FastZooKeeper()
+	}
+	c = clustertest.Start(t, backend, topology, settings)
+	return impls.Config{Addresses: c.Addresses(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
+		nodes, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := map[string]int64{}
+		for _, n := range nodes {
+			for name, v := range n.Counters {
+				sum[name] += v
+			}
+		}
+		return sum
+	}, c
+}
