@@ -15,7 +15,9 @@ var files embed.FS
 const Default = "quick"
 
 // Names lists the built-in suites, the default first.
-func Names() []string { return []string{Default, "self-test"} }
+func Names() []string {
+	return []string{Default, "self-test", "properties", "cost", "takeover", "known-failures"}
+}
 
 // Load parses a built-in suite. The error for a name that is none of Names is
 // a scenario.ErrInvalid, and tells what was probably meant.

@@ -19,16 +19,30 @@ func catalogue() scenario.Catalogue {
 		backend, _, _ := strings.Cut(id, "/")
 		return scenario.RecipeFacts{ID: id, Backend: backend, Bound: bound, Fencing: fencing, Topologies: []string{"single"}}
 	}
-	return scenario.NewCatalogue(
-		recipe("redis/token", "ttl", false),
-		recipe("etcd/mutex", "session", true),
-		recipe("zookeeper/sequence", "session", true),
-		recipe("memcached/cas", "ttl", false),
-		recipe("mysql/lease-row", "ttl", true),
-		recipe("mysql/get-lock", "connection", false),
-		recipe("reference/mutex", "ttl", true),
-		recipe("reference/broken", "ttl", true),
-	)
+	all := []scenario.RecipeFacts{recipe("reference/mutex", "ttl", true), recipe("reference/broken", "ttl", true)}
+	for backend, recipes := range map[string][]string{
+		"redis":     {"token", "watchdog", "pubsub", "fenced", "reentrant", "batch", "setnx-expire", "getset", "redlock"},
+		"etcd":      {"mutex", "client-mutex", "single-key"},
+		"zookeeper": {"sequence", "read-write", "client-lock", "exclusive-node", "watch-children"},
+		"memcached": {"cas", "add-delete", "timestamp"},
+		"mysql":     {"lease-row", "get-lock", "insert", "insert-reaper", "insert-reentrant", "insert-reentrant-count", "for-update", "for-update-no-index"},
+	} {
+		for _, name := range recipes {
+			bound := "ttl"
+			switch {
+			case backend == "etcd" || backend == "zookeeper":
+				bound = "session"
+			case name == "get-lock" || strings.HasPrefix(name, "for-update"):
+				bound = "connection"
+			}
+			r := recipe(backend+"/"+name, bound, bound == "session" || name == "lease-row")
+			if bound == "session" || name == "redlock" {
+				r.Topologies = append(r.Topologies, "quorum")
+			}
+			all = append(all, r)
+		}
+	}
+	return scenario.NewCatalogue(all...)
 }
 
 func expand(t *testing.T, name string) []scenario.Scenario {
@@ -152,11 +166,61 @@ func TestLoadHelpsWithUnknownNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"quik":         "did you mean quick?",
 		"selftest":     "did you mean self-test?",
-		"nothing-like": "there is quick, self-test",
+		"nothing-like": "there is quick, self-test, properties",
 	} {
 		_, err := suites.Load(name)
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Load(%q): %v, want an ErrInvalid with %q", name, err, want)
+		}
+	}
+}
+
+// What is told of every recipe must leave none out.
+func TestSuitesOfAllRecipes(t *testing.T) {
+	var want []string
+	for _, id := range catalogue().IDs() {
+		if !strings.HasPrefix(id, "reference/") {
+			want = append(want, id)
+		}
+	}
+	slices.Sort(want)
+	for _, suite := range []string{"properties", "cost", "takeover"} {
+		var got []string
+		for _, sc := range expand(t, suite) {
+			if !slices.Contains(got, sc.Recipe) {
+				got = append(got, sc.Recipe)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s runs %v, want %v", suite, got, want)
+		}
+	}
+}
+
+// A failure that is only expected proves little: beside it stands a lock that
+// is expected to do better under the same load.
+func TestKnownFailuresHaveControls(t *testing.T) {
+	type load struct{ workload, faults string }
+	failing, sound := map[load]string{}, map[load]bool{}
+	for _, sc := range expand(t, "known-failures") {
+		e := sc.Expect
+		l := load{workload: sc.Workload.Kind}
+		for _, f := range sc.Faults {
+			if f.Kind != scenario.StepKill && f.Kind != scenario.StepPause { // which need the very step
+				l.faults += f.Kind
+			}
+		}
+		thresholds := slices.ContainsFunc(e.Thresholds, func(s string) bool { return strings.Contains(s, ">") })
+		if e.Promise == scenario.Broken || e.Liveness == scenario.Stuck || thresholds {
+			failing[l] = sc.Name
+		} else {
+			sound[l] = true
+		}
+	}
+	for l, name := range failing {
+		if !sound[l] {
+			t.Errorf("%s has no sound lock beside it under %+v", name, l)
 		}
 	}
 }
