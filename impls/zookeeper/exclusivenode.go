@@ -15,7 +15,7 @@ import (
 //
 //	acquire  create the lock's node, ephemeral; created: ours. Otherwise watch
 //	         whether it exists, and when it is gone try again, with all the others
-//	release  delete the node
+//	release  delete the node, and again after a lost connection
 //
 // Round trips: 1 to acquire, 1 to release, each a write of a quorum; a waiter
 // adds, at every release, its watch and another try.
@@ -130,9 +130,19 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 		if _, ok := c.may[a]; !ok {
 			return impls.ErrLost // as its clean-up has found
 		}
-		return c.settle(a, c.remove(ctx, agreed(key)))
+		return c.settle(a, c.removeAnyway(ctx, agreed(key)))
 	}
 	return &hold{session: s, key: key, attempt: a, free: free}, nil
+}
+
+// removeAnyway deletes the node, whosever it is, and tries again after a lost
+// connection for as long as a request may take, as the articles' own release does:
+// nil, ErrLost, or a doubt. Their retries are what makes a late release fatal, for
+// the first one after a session expired meets a closed connection.
+func (c *exclusiveClient) removeAnyway(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
+	defer cancel()
+	return c.repeat(ctx, deletion(path), func() bool { return true }, false)
 }
 
 // settle forgets an attempt of which nothing can be left.

@@ -97,3 +97,17 @@ func waiterOutlivesItsSession(t *testing.T, addresses []string) {
 	release(t, granted(t, <-got))
 	recipetest.WantOutcome(t, "release of what hung on the old session", mark.Release(t.Context()), impls.ErrLost)
 }
+
+// lateReleaseRepeats: the first release after the session expired meets a closed
+// connection; the next one, with a new session, frees the successor's lock.
+func lateReleaseRepeats(t *testing.T, addresses []string) {
+	const key = "late release"
+	var p plug
+	old := openPlugged(t, exclusiveNode{}, addresses, &p).(*exclusiveClient)
+	next := openExclusive(t, addresses)
+	late := acquire(t, old, key)
+	cutUntilGone(t, &p, old.client, next.client, agreed(key))
+	try(t, next, key, nil)
+	recipetest.WantOutcome(t, "late release", late.Release(t.Context()), nil)
+	release(t, try(t, next, key, nil))
+}

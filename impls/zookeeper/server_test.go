@@ -52,6 +52,7 @@ func TestOnServer(t *testing.T) {
 		"readers after a writer":          readersAfterWriter,
 		"tokens of writers":               writersTokens,
 		"release frees another's":         foreignRelease,
+		"and tries again until it does":   lateReleaseRepeats,
 		"clean-up does not":               cleanupByOwner,
 		"freed before the watch":          freedBeforeWatch,
 		"waiter outlives its session":     waiterOutlivesItsSession,
