@@ -99,9 +99,18 @@ func (p *part) client(a *attempt) uint32 { return p.calls[a.any].Client }
 
 func (p *part) id(a *attempt) history.Attempt { return p.calls[a.any].Attempt }
 
-// inTime orders calls by their invoke.
+// inTime orders calls by their invoke. Only calls that are alike are equal, so
+// that even of a record that cannot be the same is said in whatever order it
+// comes.
 func inTime(a, b *history.Call) int {
-	return cmp.Or(cmp.Compare(a.Invoke, b.Invoke), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Seq, b.Seq), compareIDs(a.Attempt, b.Attempt), cmp.Compare(a.Kind, b.Kind))
+	if a.Invoke != b.Invoke {
+		return cmp.Compare(a.Invoke, b.Invoke)
+	}
+	if a.Client != b.Client || a.Seq != b.Seq {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Seq, b.Seq))
+	}
+	return cmp.Or(compareIDs(a.Attempt, b.Attempt), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Return, b.Return), cmp.Compare(a.Outcome, b.Outcome),
+		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.Value, b.Value))
 }
 
 func boolCompare(a, b bool) int {

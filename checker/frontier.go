@@ -30,11 +30,13 @@ import (
 // their rc has passed, and are only counted; of those whose rc is still to come
 // the earliest serves best.
 
-// maxWays bounds the ways that are followed at once, and maxLoose the items
-// between whose turns can be chosen. Beyond, nothing is decided.
+// maxWays bounds the ways that are followed at once, maxLoose the items between
+// whose turns can be chosen, and maxEffort how often two ways are compared, all
+// in all. Beyond, nothing is decided.
 const (
-	maxWays  = 4096
-	maxLoose = 256
+	maxWays   = 1024
+	maxLoose  = 256
+	maxEffort = 200_000_000
 )
 
 // set is a set of slots.
@@ -69,8 +71,9 @@ type frontier struct {
 	ready  int      // of those, the ones whose rc has passed
 	later  []int64  // the rc of the others, in order
 
-	ways []way
-	next []way
+	ways   []way
+	next   []way
+	effort int
 }
 
 // turn points to a certain item.
@@ -141,7 +144,7 @@ func (p *part) search(refused []refusal, items []item) {
 		}
 		if !ok {
 			p.rep.Undecided += int64(len(refused) - k)
-			p.rep.UndecidedWhy = fmt.Sprintf("so many outcomes on key %d are unknown at once that there are more than %d orders to try", p.key, maxWays)
+			p.rep.UndecidedWhy = fmt.Sprintf("so many outcomes on key %d are unknown at once that their orders are too many to try", p.key)
 			return
 		}
 		if !explained {
@@ -203,7 +206,7 @@ func (f *frontier) close(over func(item) bool) {
 }
 
 // take gives the item that is due its turn, on the ways on which it had none
-// yet. It answers false if there are too many ways.
+// yet. It answers false if there is too much to follow.
 func (f *frontier) take(t turn) bool {
 	x := f.item(t)
 	if !f.meet(x.ar) {
@@ -281,6 +284,7 @@ func (f *frontier) branch(w way, may []int) bool {
 
 // keep adds w to the next ways, unless one there is as good.
 func (f *frontier) keep(w way) bool {
+	f.effort += len(f.next)
 	for i := 0; i < len(f.next); i++ {
 		x := &f.next[i]
 		if x.next != w.next || x.done != w.done {
@@ -296,13 +300,13 @@ func (f *frontier) keep(w way) bool {
 		}
 	}
 	f.next = append(f.next, w)
-	return len(f.next) <= maxWays
+	return len(f.next) <= maxWays && f.effort <= maxEffort
 }
 
 // explain keeps the ways on which somebody had the lock during r, and makes
 // somebody take it on the others, where that can be. If no way is left it
 // keeps all as they were, and answers that r is not explained. ok is false if
-// there are too many ways.
+// there is too much to follow.
 func (f *frontier) explain(r refusal) (explained, ok bool) {
 	covered := func(w way) bool { return w.reach >= r.from }
 	if !slices.ContainsFunc(f.ways, func(w way) bool { return !covered(w) }) {

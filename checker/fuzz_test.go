@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lockbench/lockbench/history"
@@ -14,7 +16,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, damaged bool) {
 		b := newBuilder()
 		for len(data) >= 5 {
-			kind := history.Kind(1 + data[0]%9)
+			kind := history.Kind(1 + data[0]%11)
 			client, n := uint32(data[1]%4), int(data[1]>>2%8)
 			invoke := int64(data[3])
 			c := b.add(client, n, kind, history.Outcome(data[2]%10), invoke, invoke+int64(data[4]%32))
@@ -30,9 +32,14 @@ func FuzzCheck(f *testing.F) {
 		if damaged {
 			h.Damage = []history.Damage{{What: "fuzz"}}
 		}
-		for _, o := range []Options{{}, {Leased: true, TTL: 40, Fencing: true, Takeover: 20}, {Leased: true}} {
+		for _, o := range []Options{
+			{}, {Leased: true, TTL: 40, Fencing: true, Takeover: 20}, {Leased: true}, {Reentrant: true, Died: []Death{{1, 100}}},
+			{Leased: true, Reentrant: true, TTL: 40}, {TriesYield: true, Fencing: true},
+		} {
 			r := Check(h, o)
-			if r.Overlaps < 0 || r.UncertainOverlaps < 0 || r.Incidents > r.Overlaps || r.OverlapNS < 0 || r.Stuck.Length() < 0 || r.ContendedGrants > r.Grants {
+			orderIsIdle(t, h, o, r)
+			strangerIsIdle(t, h, o, r)
+			if r.Overlaps < 0 || r.UncertainOverlaps < 0 || r.Incidents > r.Overlaps || r.OverlapNS < 0 || r.Stuck.Length() < 0 || r.ContendedGrants > r.Grants || r.Undecided < 0 {
 				t.Fatalf("impossible counts: %+v", r)
 			}
 			for class, n := range r.Breaches {
@@ -47,9 +54,44 @@ func FuzzCheck(f *testing.F) {
 			if (r.Verdict.Value == Unsafe) != (r.Overlaps+harm > 0) || (r.Promise.Value == Broken) != (r.BreachTotal() > 0) {
 				t.Fatalf("answers against counts: %+v", r)
 			}
+			for _, w := range r.Witnesses {
+				if r.Verdict.Value == Safe && (w.Class == Overlap || w.Class == LostUpdate || w.Class == StaleWrite) {
+					t.Fatalf("safe, with a witness: %+v", w)
+				}
+				if len(w.Calls) == 0 || len(w.Around) < 1 || w.Key > 3 {
+					t.Fatalf("a witness that shows nothing: %+v", w)
+				}
+			}
 			if damaged && (r.Verdict.Value == Safe || r.Promise.Value == Kept || r.Liveness.Value != Unknown) {
 				t.Fatalf("a damaged history proves something: %+v", r)
 			}
 		}
 	})
+}
+
+// orderIsIdle: the order of the calls in the input does not matter.
+func orderIsIdle(t *testing.T, h *history.History, o Options, want Report) {
+	x := *h
+	x.Calls = slices.Clone(h.Calls)
+	slices.Reverse(x.Calls)
+	if a, b := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", Check(&x, o)); a != b {
+		t.Fatalf("turned round, it is judged otherwise\n%s\n%s", a, b)
+	}
+}
+
+// strangerIsIdle: what happens on another key does not matter.
+func strangerIsIdle(t *testing.T, h *history.History, o Options, want Report) {
+	x := *h
+	x.Calls = slices.Clone(h.Calls)
+	for n, kind := range []history.Kind{history.KindAcquire, history.KindRelease} {
+		outcome := [...]history.Outcome{history.Held, history.Released}[n]
+		x.Calls = append(x.Calls, history.Call{
+			Client: 77, Seq: uint32(n), Kind: kind, Outcome: outcome, Key: 77, Attempt: id(7777), Invoke: int64(4 * n), Return: int64(4*n + 2), Fence: 1,
+		})
+	}
+	x.Streams = append(slices.Clone(h.Streams), history.Stream{Client: 77, Worker: 77, Sealed: true, SealedAt: 300})
+	got := Check(&x, o)
+	if got.Overlaps != want.Overlaps || got.BreachTotal() != want.BreachTotal() || got.Undecided != want.Undecided || got.Malformed != want.Malformed || got.Grants != want.Grants+1 {
+		t.Fatalf("another key changed the account\n%+v\n%+v", want, got)
+	}
 }

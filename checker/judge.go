@@ -89,6 +89,10 @@ type part struct {
 func (j *Judge) open(key uint32, calls []history.Call, of []int32) *part {
 	p := &part{Judge: j, key: key, calls: calls, causes: map[string]int64{}, kept: map[Class][]Witness{}}
 	p.rep.Breaches = map[Class]int64{}
+	byTime := func(a, b int32) int { return inTime(&calls[a], &calls[b]) }
+	if !slices.IsSortedFunc(of, byTime) {
+		slices.SortFunc(of, byTime)
+	}
 	p.fold(of)
 	if j.opt.Reentrant {
 		p.nest()
