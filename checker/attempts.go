@@ -47,8 +47,14 @@ const none = int32(-1)
 // attempts by their acquire's invoke.
 func (p *part) fold(of []int32) {
 	calls := p.calls
-	index := make(map[history.Attempt]int32, len(of)/2)
-	p.attempts = make([]attempt, 0, len(of)/2)
+	asked := 0
+	for _, i := range of {
+		if k := calls[i].Kind; k == history.KindAcquire || k == history.KindTry {
+			asked++
+		}
+	}
+	index := make(map[history.Attempt]int32, asked)
+	p.attempts = make([]attempt, 0, asked)
 	batches := map[history.Attempt]bool{} // whether this key is a further one
 	for _, i := range of {
 		c := &calls[i]

@@ -72,11 +72,7 @@ func TestAgainstSearch(t *testing.T) {
 				if !ok {
 					continue
 				}
-				fit, r := d.spec.fits(h), Check(h, d.opt)
-				if d.wrong(h, fit, r) {
-					h = d.shrink(h)
-					t.Fatalf("a search of all orders says fits=%v, the rules %v %v\n%s", d.spec.fits(h), Check(h, d.opt).Breaches, Check(h, d.opt).Promise, fixture(h))
-				}
+				fit, r := d.compare(t, h)
 				switch {
 				case fit:
 					good++
@@ -94,6 +90,34 @@ func TestAgainstSearch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzAgainstSearch is the same without an end.
+func FuzzAgainstSearch(f *testing.F) {
+	models := differentials()
+	for k := range models {
+		f.Add(uint64(k), uint8(k))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, model uint8) {
+		d := models[int(model)%len(models)]
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for how := range 50 {
+			if h, ok := d.history(rng, how%5); ok {
+				d.compare(t, h)
+			}
+		}
+	})
+}
+
+// compare lets both judge h, and fails if they differ.
+func (d differential) compare(t *testing.T, h *history.History) (fit bool, r Report) {
+	fit, r = d.spec.fits(h), Check(h, d.opt)
+	if d.wrong(h, fit, r) {
+		h = d.shrink(h)
+		r = Check(h, d.opt)
+		t.Fatalf("%s: a search of all orders says fits=%v, the rules %v, promise %v\n%s", d.name, d.spec.fits(h), r.Breaches, r.Promise, fixture(h))
+	}
+	return fit, r
 }
 
 // wrong tells whether the rules' verdict is not the search's.

@@ -96,10 +96,22 @@ type refusal struct {
 // batch is refused for the sake of any of its keys, so that nothing follows
 // for one of them.
 func (p *part) refusals() []refusal {
-	var list []refusal
+	refused := func(a *attempt) bool {
+		return !a.malformed && !a.inner && !a.batch && p.calls[a.acquire].Outcome == history.Busy
+	}
+	n := 0
+	for i := range p.attempts {
+		if refused(&p.attempts[i]) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	list := make([]refusal, 0, n)
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if a.malformed || a.inner || a.batch || p.calls[a.acquire].Outcome != history.Busy {
+		if !refused(a) {
 			continue
 		}
 		c := &p.calls[a.acquire]

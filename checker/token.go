@@ -108,29 +108,24 @@ func (p *part) contended() {
 		}
 		uses = append(uses, x) // by from, as attempts are
 	}
-	// The two latest ends of different clients, among the uses so far.
-	type top struct{ one, two use }
-	tops := make([]top, len(uses)+1)
 	// next[i] is the first use after i of another client than use i's.
 	next := make([]int32, len(uses)+1)
-	for i, x := range uses {
-		t := tops[i]
-		switch {
-		case i == 0:
-			t = top{one: x, two: use{to: -forever, client: x.client}}
-		case x.client == t.one.client:
-			t.one.to = max(t.one.to, x.to)
-		case x.to > t.one.to:
-			t.one, t.two = x, t.one
-		case x.to > t.two.to:
-			t.two = x
-		}
-		tops[i+1] = t
-	}
 	for i := len(uses) - 1; i >= 0; i-- {
 		next[i] = int32(i + 1)
 		if i+1 < len(uses) && uses[i+1].client == uses[i].client {
 			next[i] = next[i+1]
+		}
+	}
+	// The two latest ends of different clients, among the uses so far.
+	one, two := use{to: -forever}, use{to: -forever}
+	latest := func(x use) {
+		switch {
+		case x.client == one.client:
+			one.to = max(one.to, x.to)
+		case x.to > one.to:
+			one, two = x, one
+		case x.to > two.to:
+			two = x
 		}
 	}
 	at := 0
@@ -141,13 +136,19 @@ func (p *part) contended() {
 		}
 		me := at
 		at++
+		if me > 0 {
+			latest(uses[me-1])
+		}
 		if !a.granted(p.calls) || a.also {
 			continue
 		}
 		c := &p.calls[a.acquire]
 		p.rep.Grants++
-		t := tops[me]
-		open := me > 0 && (t.one.client != p.client(a) && t.one.to >= c.Invoke || t.one.client == p.client(a) && t.two.client != p.client(a) && t.two.to >= c.Invoke)
+		other := one
+		if one.client == c.Client {
+			other = two
+		}
+		open := other.client != c.Client && other.to >= c.Invoke
 		// Uses that begin while this acquire is open.
 		if n := next[me]; !open && int(n) < len(uses) && uses[n].from <= c.Return {
 			open = true
