@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -276,4 +278,33 @@ func TestInterruptedAtAStep(t *testing.T) {
 		}
 	}
 	nothingIn(t, o.Temp)
+}
+
+func readJSON(t testing.TB, path string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faultEvents reads the fault log of a scenario's folder.
+func faultEvents(t testing.TB, dir string) (list []scenario.FaultEvent) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, scenario.FileFaults))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for in := json.NewDecoder(f); in.More(); {
+		var e scenario.FaultEvent
+		if err := in.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
 }
