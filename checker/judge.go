@@ -51,8 +51,9 @@ func (s *Survey) Judge(o Options) *Judge {
 	return j
 }
 
-// Key judges one key, given every call about it: those that name it, and all
-// calls of the batches of which it is a further key. A key is judged once.
+// Key judges one key, given every call about it in any order: those that name
+// it, and all calls of the batches that it is part of, those that name their
+// further keys included. A key is judged once.
 func (j *Judge) Key(key uint32, calls []history.Call) {
 	of := make([]int32, len(calls))
 	for i := range of {

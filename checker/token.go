@@ -29,8 +29,8 @@ func (p *part) tokens(fit bool) {
 	var grants []grant
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if !a.held(p.calls) {
-			continue
+		if !a.held(p.calls) || a.shared {
+			continue // who only reads has nothing to fence
 		}
 		c := &p.calls[a.acquire]
 		if c.Fence == 0 {
@@ -38,7 +38,7 @@ func (p *part) tokens(fit bool) {
 			continue
 		}
 		u, from := p.uncertainty(p.client(a)), c.Invoke
-		if x, _, ok := p.proof(int32(i)); ok && fit && !a.shared {
+		if x, _, ok := p.proof(int32(i)); ok && fit {
 			from = max(from, x.e)
 		}
 		grants = append(grants, grant{call: a.acquire, from: from - u, to: c.Return + u, token: c.Fence})
