@@ -197,19 +197,21 @@ func (c *pubsubClient) sleep(ctx context.Context, d time.Duration) (woken bool, 
 }
 
 // subscribe begins to listen for releases of key, and reports whether the server
-// has confirmed it.
+// has confirmed it. A connection from before may turn out to have ended; a new
+// one is given one chance.
 func (c *pubsubClient) subscribe(ctx context.Context, key string) bool {
-	if c.ear == nil || !c.ear.hears() {
-		c.hangUp()
-		c.ear = newEar(c.driver())
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	if c.ear.listen(ctx, channel(key)) {
-		return true
+	for fresh := false; !fresh; {
+		if fresh = c.ear == nil; fresh {
+			c.ear = newEar(c.driver())
+		}
+		if c.ear.listen(ctx, channel(key)) {
+			return true
+		}
+		// A confirmation that comes later must not be taken for another's.
+		c.hangUp()
 	}
-	// A confirmation that comes later must not be taken for another's.
-	c.hangUp()
 	return false
 }
 
