@@ -49,7 +49,9 @@ type book struct {
 	arrived, completed, dropped, open int64 // of the window
 }
 
-// arrive admits an arrival, or drops it.
+// arrive admits an arrival, or drops it. A pacer may be so late that an arrival
+// of the window is only made after its end, when others have left: what counts
+// is the room that there was at the end.
 func (b *book) arrive(intended int64) bool {
 	counts := b.counts(intended)
 	b.mu.Lock()
@@ -57,7 +59,7 @@ func (b *book) arrive(intended int64) bool {
 	if counts {
 		b.arrived++
 	}
-	if b.inFlight >= b.limit {
+	if b.inFlight >= b.limit || counts && b.open >= int64(b.limit) {
 		if counts {
 			b.dropped++
 		}

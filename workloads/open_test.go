@@ -172,3 +172,22 @@ func TestSharesOfTheCapMakeItUp(t *testing.T) {
 		}
 	}
 }
+
+// An arrival that a late pacer makes after the end finds no room that was not
+// there at the end.
+func TestBookOfALatePacer(t *testing.T) {
+	p := &phases{windowStart: 100}
+	p.end.Store(200)
+	b := &book{phases: p, limit: 1}
+	if !b.arrive(150) {
+		t.Fatal("the first arrival was dropped")
+	}
+	b.done(150, 250) // after the end: at that moment it was in flight
+	if b.arrive(190) {
+		t.Error("a second one was admitted beyond the cap")
+	}
+	var s scenario.WorkerSample
+	if b.fill(&s); s.Arrived != 2 || s.Completed != 0 || s.Dropped != 1 || s.InFlight != 1 {
+		t.Errorf("the book says %+v", s)
+	}
+}
