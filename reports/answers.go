@@ -3,6 +3,7 @@ package reports
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ func answers(r run, es []*experiment) []string {
 			out = append(out, held(e)...)
 		}
 	}
+	out = append(out, succeeded(es)...)
+	out = append(out, promised(r.doc)...)
 	for _, e := range es {
 		if e.open() {
 			out = append(out, offered(e)...)
@@ -104,6 +107,9 @@ func held(e *experiment) []string {
 		}
 		switch v, _ := answerKinds[0].worst(rs); v {
 		case scenario.Safe:
+			if e.load.Kind == scenario.Takeover {
+				continue // what is to be said of it is when others got the lock
+			}
 			kept = append(kept, name+waitText(rs))
 		case scenario.Unsafe:
 			two = append(two, name+brokenText(rs))
@@ -223,7 +229,7 @@ func calm(es []*experiment) []string {
 	var safe, runs int
 	unsafe := map[string]bool{}
 	var names []string
-	var controls []string
+	controls := map[string]controlled{}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
 			continue
@@ -234,12 +240,9 @@ func calm(es []*experiment) []string {
 				continue
 			}
 			if rs[0].Backend == reference {
-				c := control(rs)
-				word := "accused"
-				if c.broken {
-					word = "caught"
-				}
-				controls = append(controls, fmt.Sprintf("%s: %s %d of %d", name, word, c.caught, c.runs))
+				c, before := control(rs), controls[name]
+				c.runs, c.caught, c.broken = c.runs+before.runs, c.caught+before.caught, c.broken || before.broken
+				controls[name] = c
 				continue
 			}
 			for _, r := range rs {
@@ -264,15 +267,15 @@ func calm(es []*experiment) []string {
 		out = append(out, fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names)))
 	}
 	if len(controls) > 0 {
-		slices.Sort(controls)
-		line := "Controls: "
-		for i, c := range controls {
-			if i > 0 {
-				line += "; "
+		var words []string
+		for _, name := range slices.Sorted(maps.Keys(controls)) {
+			c, word := controls[name], "accused"
+			if c.broken {
+				word = "caught"
 			}
-			line += c
+			words = append(words, fmt.Sprintf("%s: %s %d of %d", name, word, c.caught, c.runs))
 		}
-		out = append(out, line+".")
+		out = append(out, "Controls: "+strings.Join(words, "; ")+".")
 	}
 	return out
 }

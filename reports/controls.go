@@ -23,19 +23,22 @@ func (e *experiment) onlyControls() bool {
 // controlled is how the runs of one control came out.
 type controlled struct {
 	runs      int
-	caught    int // unsafe or broken
+	caught    int // accused of breaking its word
 	undecided int
 	broken    bool // it is expected to be caught
 }
 
+// control counts how often a control was accused of breaking its word, or was
+// stuck. That holders outlive their lease is no accusation where it is expected.
 func control(rs []result) controlled {
 	c := controlled{runs: len(rs)}
 	for _, r := range rs {
-		c.broken = c.broken || r.Expect.Promise == scenario.Broken || r.Expect.Verdict == scenario.Unsafe && r.Expect.Promise == ""
-		switch s := r.Safety; {
-		case s.Promise == scenario.Broken || s.Verdict == scenario.Unsafe:
+		e, s := r.Expect, r.Safety
+		c.broken = c.broken || e.Promise == scenario.Broken || e.Liveness == scenario.Stuck || e.Verdict == scenario.Unsafe && e.Promise == ""
+		switch {
+		case s.Promise == scenario.Broken, s.Liveness == scenario.Stuck, s.Verdict == scenario.Unsafe && (c.broken || e.Verdict == scenario.Safe):
 			c.caught++
-		case s.Promise != scenario.Kept || s.Verdict != scenario.Safe:
+		case s.Promise != scenario.Kept, s.Verdict == scenario.Undecided:
 			c.undecided++
 		}
 	}
@@ -45,7 +48,7 @@ func control(rs []result) controlled {
 // controls: was every broken lock caught, and no right one accused.
 func (b *builder) controls(es []*experiment) section {
 	s := section{Title: "CONTROLS", Lead: "Locks of lockbench's own, to test the tester: a broken one must be caught each time, the right one never accused."}
-	t := table{Head: "control", Cols: []column{{Name: "runs"}, {Name: "expected", Left: true}, {Name: "outcome", Left: true}, {Name: "undecided"}, {Group: "overlaps per run", Name: "median"}, {Group: "overlaps per run", Name: "min..max"}}}
+	t := table{Head: "control", Cols: []column{{Name: "load", Left: true}, {Name: "runs"}, {Name: "expected", Left: true}, {Name: "outcome", Left: true}, {Name: "undecided"}, {Group: "overlaps per run", Name: "median"}, {Group: "overlaps per run", Name: "min..max"}}}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
 			continue // under a fault a right lease is unsafe too
@@ -76,7 +79,7 @@ func (b *builder) controls(es []*experiment) section {
 				u.Class = warn
 			}
 			o := statOf(rs, func(r result) (float64, bool) { return float64(r.Safety.Overlaps), true })
-			r.Cells = []cell{{Text: count(int64(c.runs))}, {Text: expected}, out, u, {Text: number(o.med)}, {Text: count(int64(o.min)) + ".." + count(int64(o.max))}}
+			r.Cells = []cell{{Text: clean(e.group)}, {Text: count(int64(c.runs))}, {Text: expected}, out, u, {Text: number(o.med)}, {Text: count(int64(o.min)) + ".." + count(int64(o.max))}}
 			t.Rows = append(t.Rows, r)
 		}
 	}

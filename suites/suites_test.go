@@ -19,8 +19,9 @@ func catalogue() scenario.Catalogue {
 		backend, _, _ := strings.Cut(id, "/")
 		return scenario.RecipeFacts{ID: id, Backend: backend, Bound: bound, Fencing: fencing, Topologies: []string{"single"}}
 	}
-	all := []scenario.RecipeFacts{recipe("reference/mutex", "ttl", true), recipe("reference/broken", "ttl", true)}
+	var all []scenario.RecipeFacts
 	for backend, recipes := range map[string][]string{
+		"reference": {"mutex", "broken", "broken-expiry", "broken-token", "broken-owner", "broken-late", "broken-release", "broken-loss", "broken-busy"},
 		"redis":     {"token", "watchdog", "pubsub", "fenced", "reentrant", "batch", "setnx-expire", "getset", "redlock"},
 		"etcd":      {"mutex", "client-mutex", "single-key"},
 		"zookeeper": {"sequence", "read-write", "client-lock", "exclusive-node", "watch-children"},
@@ -142,6 +143,9 @@ func TestQuickComparesTheFive(t *testing.T) {
 func TestSelfTestHasTwentySeedsOfEachControl(t *testing.T) {
 	seeds := map[string]map[uint64]bool{"never-accused": {}, "always-caught": {}, "holder-pause": {}}
 	for _, sc := range expand(t, "self-test") {
+		if seeds[sc.Group] == nil {
+			continue
+		}
 		seeds[sc.Group][sc.Seed] = true
 		want := scenario.Expect{Verdict: scenario.Safe, Promise: scenario.Kept, Liveness: scenario.Live}
 		switch sc.Group {
@@ -158,6 +162,32 @@ func TestSelfTestHasTwentySeedsOfEachControl(t *testing.T) {
 	for group, n := range map[string]int{"never-accused": 20, "always-caught": 20, "holder-pause": 1} {
 		if len(seeds[group]) != n {
 			t.Errorf("%s: %d different seeds, want %d", group, len(seeds[group]), n)
+		}
+	}
+}
+
+// TestSelfTestHasEveryControl: each wrong lock must be caught at something, and
+// wherever one is, the right one stands beside it and must keep its promise.
+func TestSelfTestHasEveryControl(t *testing.T) {
+	caught := map[string]bool{}
+	kept, groups := map[string]bool{}, map[string]bool{}
+	for _, sc := range expand(t, "self-test") {
+		switch {
+		case sc.Recipe == "reference/mutex":
+			kept[sc.Group] = sc.Expect.Promise == scenario.Kept
+		case sc.Expect.Promise == scenario.Broken || sc.Expect.Liveness == scenario.Stuck:
+			caught[sc.Recipe] = true
+			groups[sc.Group] = true
+		}
+	}
+	for _, id := range catalogue().IDs() {
+		if strings.HasPrefix(id, "reference/broken") && !caught[id] {
+			t.Errorf("%s need not be caught at anything", id)
+		}
+	}
+	for group := range groups {
+		if group != "always-caught" && !kept[group] { // its counterpart is never-accused
+			t.Errorf("%s: no right lock beside the wrong ones", group)
 		}
 	}
 }
