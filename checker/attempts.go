@@ -55,7 +55,7 @@ func (p *part) fold(of []int32) {
 	}
 	index := make(map[history.Attempt]int32, asked)
 	p.attempts = make([]attempt, 0, asked)
-	batches := map[history.Attempt]bool{} // whether this key is a further one
+	further := map[history.Attempt]bool{} // batches of which this key is a further one
 	for _, i := range of {
 		c := &calls[i]
 		switch c.Kind {
@@ -65,7 +65,9 @@ func (p *part) fold(of []int32) {
 			}
 			continue
 		case history.KindAlso:
-			batches[c.Attempt] = batches[c.Attempt] || c.Key == p.key
+			if c.Key == p.key {
+				further[c.Attempt] = true
+			}
 			continue
 		case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend, history.KindLost:
 		default: // a place in a queue grants nothing
@@ -84,8 +86,8 @@ func (p *part) fold(of []int32) {
 	}
 	kept := p.attempts[:0]
 	for _, a := range p.attempts {
-		further, batch := batches[calls[a.any].Attempt]
-		a.batch, a.also = batch, batch && further && calls[a.any].Key != p.key
+		a.batch = len(p.batches) > 0 && p.batches[p.id(&a)]
+		a.also = a.batch && further[p.id(&a)] && calls[a.any].Key != p.key
 		if calls[a.any].Key != p.key && !a.also {
 			continue // a batch's calls came along that is not about this key
 		}

@@ -12,6 +12,7 @@ import (
 // goroutines; Report once they are done.
 type Judge struct {
 	clients  map[uint32]*client
+	batches  map[history.Attempt]bool
 	damage   int
 	end      int64
 	opt      Options
@@ -25,7 +26,7 @@ type Judge struct {
 // Judge ends the survey: its keys can be judged now.
 func (s *Survey) Judge(o Options) *Judge {
 	j := &Judge{
-		clients: s.clients, damage: s.damage, end: s.end, opt: o,
+		clients: s.clients, batches: s.batches, damage: s.damage, end: s.end, opt: o,
 		suspects: make(map[history.Attempt]Suspect, len(o.Suspects)),
 		pauses:   map[uint32][]stretch{},
 		parts:    map[uint32]*part{},
@@ -52,8 +53,8 @@ func (s *Survey) Judge(o Options) *Judge {
 }
 
 // Key judges one key, given every call about it in any order: those that name
-// it, and all calls of the batches that it is part of, those that name their
-// further keys included. A key is judged once.
+// it, and all calls of the batches of which it is a further key. A key is
+// judged once.
 func (j *Judge) Key(key uint32, calls []history.Call) {
 	of := make([]int32, len(calls))
 	for i := range of {

@@ -8,13 +8,14 @@ import (
 )
 
 // Survey is a first look at all calls of a history, in any order: it learns of
-// each client how long it lived and where its record has holes, which the
-// judging of a single key cannot know. A history that is larger than memory is
+// each client how long it lived and where its record has holes, and which
+// attempts are at several keys: what the judging of a single key cannot know. A history that is larger than memory is
 // read twice: once through a Survey, and once key by key through its Judge.
 //
 // It must not be used by several goroutines at once.
 type Survey struct {
 	clients map[uint32]*client
+	batches map[history.Attempt]bool // attempts at several keys
 	damage  int
 	end     int64 // the last stamp
 }
@@ -34,7 +35,7 @@ type run struct {
 
 // NewSurvey begins a survey of a history with these streams and damage.
 func NewSurvey(streams []history.Stream, damage []history.Damage) *Survey {
-	s := &Survey{clients: make(map[uint32]*client, len(streams)), damage: len(damage)}
+	s := &Survey{clients: make(map[uint32]*client, len(streams)), batches: map[history.Attempt]bool{}, damage: len(damage)}
 	for _, x := range streams {
 		cl := &client{stream: x, sealed: x.Sealed && s.damage == 0}
 		if cl.sealed {
@@ -56,6 +57,9 @@ func (s *Survey) Add(c *history.Call) {
 	stamp := max(c.Invoke, c.Return)
 	cl.last = max(cl.last, stamp)
 	s.end = max(s.end, stamp)
+	if c.Kind == history.KindAlso {
+		s.batches[c.Attempt] = true
+	}
 	if s.damage == 0 {
 		return
 	}
