@@ -42,21 +42,28 @@ func (f runFlags) settings(cmd *cobra.Command) (scenario.Settings, error) {
 		s.Expect = &scenario.Expect{Thresholds: f.threshold}
 	}
 	for _, kind := range f.faults {
-		spec := scenario.FaultSpec{Kind: kind}
+		spec := scenario.FaultSpec{Kind: kind, Step: f.step}
 		set(&spec.For, f.pauseFor, given("pause"))
 		s.Faults = append(s.Faults, spec)
 	}
 	if given("pause") && len(f.faults) == 0 {
-		errs = append(errs, errors.New("--pause needs --fault holder-pause"))
+		errs = append(errs, errors.New("--pause needs --fault holder-pause or step-pause"))
+	}
+	if given("step") && len(f.faults) == 0 {
+		errs = append(errs, errors.New("--step needs --fault step-pause or step-kill"))
 	}
 	w := scenario.Workload{Kind: f.workload, Distribution: f.dist, Arrival: f.arrival, Guard: f.guard}
-	load := slices.ContainsFunc([]string{"workload", "distribution", "arrival", "guard", "keys", "zipf", "rate", "max-in-flight", "acquire-limit", "watch-lease", "hold", "think"}, given)
+	load := slices.ContainsFunc([]string{"workload", "distribution", "arrival", "guard", "keys", "zipf", "rate", "max-in-flight", "acquire-limit", "watch-lease", "hold", "think", "readers", "depth", "batch", "connections"}, given)
 	set(&w.Keys, f.keys, given("keys"))
 	set(&w.ZipfS, f.zipf, given("zipf"))
 	set(&w.Rate, f.rate, given("rate"))
 	set(&w.MaxInFlight, f.inFlight, given("max-in-flight"))
 	set(&w.AcquireLimit, f.acquire, given("acquire-limit"))
 	set(&w.WatchLease, f.watch, given("watch-lease"))
+	set(&w.Readers, f.readers, given("readers"))
+	set(&w.Depth, f.depth, given("depth"))
+	set(&w.Batch, f.batch, given("batch"))
+	set(&w.Connections, f.pool, given("connections"))
 	for name, d := range map[string]struct {
 		text string
 		to   **scenario.Dist

@@ -21,6 +21,7 @@ type runFlags struct {
 	workload string
 	faults   []string
 	pauseFor scenario.Duration
+	step     string
 
 	clients   []int
 	workers   int
@@ -35,6 +36,10 @@ type runFlags struct {
 	acquire   scenario.Duration
 	watch     bool
 	guard     string
+	readers   float64
+	depth     int
+	batch     int
+	pool      int
 	ttl       scenario.Duration
 	poll      string
 	duration  scenario.Duration
@@ -76,9 +81,10 @@ with the same seeds, in a new folder.`,
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "recipes, by comma (see lockbench list recipes); of a suite: only these of its recipes")
-	fl.StringVar(&f.workload, "workload", "", "uncontended, hot-key, keys or guarded-counter")
+	fl.StringVar(&f.workload, "workload", "", "what the clients do (see lockbench list workloads)")
 	fl.StringSliceVar(&f.faults, "fault", nil, "faults, by comma (see lockbench list faults)")
-	fl.Var(&f.pauseFor, "pause", "how long holder-pause stops the holder (default two leases and 2s, the shortest that proves anything)")
+	fl.Var(&f.pauseFor, "pause", "how long holder-pause and step-pause stop a client (default two leases and 2s, the shortest that proves anything)")
+	fl.StringVar(&f.step, "step", "", "step-pause, step-kill: the recipe's step at which they hit (see lockbench list recipes ID)")
 	fl.IntSliceVar(&f.clients, "clients", nil, "numbers of clients, by comma (default 16)")
 	fl.IntVar(&f.workers, "workers", 0, "processes that host the clients (default 2; one per client where a fault aims at one)")
 	fl.IntVar(&f.keys, "keys", 0, "number of keys (workload keys; default 100)")
@@ -92,6 +98,10 @@ with the same seeds, in a new folder.`,
 	fl.Var(&f.acquire, "acquire-limit", "how long one acquire may wait (default: until the end)")
 	fl.BoolVar(&f.watch, "watch-lease", false, "clients stop working at their lease's end, by their own timer")
 	fl.StringVar(&f.guard, "guard", "", "guarded-counter: plain, fenced or both registers (default both, where there are fencing tokens)")
+	fl.Float64Var(&f.readers, "readers", 0, "read-write: share of the acquires that are for reading (default 0.8)")
+	fl.IntVar(&f.depth, "depth", 0, "reentrant: how often a client locks before it works (default 2)")
+	fl.IntVar(&f.batch, "batch", 0, "batch: keys that an acquire takes at once (default 3)")
+	fl.IntVar(&f.pool, "connections", 0, "of a worker's connection pool, which its clients share (default: each client has its own)")
 	fl.Var(&f.ttl, "ttl", "the lease (default 4s)")
 	fl.StringVar(&f.poll, "poll", "", "wait policy of polling recipes (default 5ms..15ms)")
 	fl.Var(&f.duration, "duration", "measured time (default 10s)")
