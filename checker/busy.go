@@ -45,12 +45,11 @@ func (p *part) busy(fit bool) {
 
 // inVain reports a try that was refused although nobody can have had the lock.
 func (p *part) inVain(r refusal, items []item) {
-	p.rep.Breaches[UnexplainedBusy]++
+	try := p.calls[p.attempts[r.at].acquire]
 	if p.full(UnexplainedBusy) {
+		p.refused(try)
 		return
 	}
-	try := p.calls[p.attempts[r.at].acquire]
-	w := Witness{Class: UnexplainedBusy, Key: p.key, Calls: []history.Call{try}, From: try.Invoke, To: try.Return}
 	// The certain holds next to it: how the one before ended, and how the one
 	// after began.
 	earlier, later := none, none
@@ -64,7 +63,15 @@ func (p *part) inVain(r refusal, items []item) {
 			later = a.acquire
 		}
 	}
-	for _, i := range []int32{earlier, later} {
+	p.refused(try, earlier, later)
+}
+
+// refused counts a try that should not have been refused, and shows it with
+// the other calls, where they are known.
+func (p *part) refused(try history.Call, others ...int32) {
+	p.rep.Breaches[UnexplainedBusy]++
+	w := Witness{Class: UnexplainedBusy, Key: p.key, Calls: []history.Call{try}, From: try.Invoke, To: try.Return}
+	for _, i := range others {
 		if i != none {
 			w.Calls = append(w.Calls, p.calls[i])
 		}

@@ -93,7 +93,7 @@ func (o *outer) add(p *part, a *attempt) {
 	if !p.opt.Leased && p.calls[a.acquire].Outcome == history.Busy && returned(&p.calls[a.acquire]) <= o.end {
 		// Nothing can have ended the hold meanwhile, and its owner is not kept
 		// out by it.
-		p.breach(UnexplainedBusy, p.calls[o.first.acquire], p.calls[a.acquire])
+		p.refused(p.calls[a.acquire], o.first.acquire)
 	}
 	s := &o.sum
 	if p.stamp(a.last) > p.stamp(s.last) {

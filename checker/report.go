@@ -139,7 +139,9 @@ type Witness struct {
 	Class Class
 	Key   uint32
 	// Calls that prove it: for a pair of holds the two grants, the earlier
-	// first, then how each ended, where that is recorded.
+	// first, then how each ended, where that is recorded; for a try that was
+	// refused the try, then how the hold before it ended and the grant after
+	// it, where there are such, or the holder's own grant.
 	Calls []history.Call
 	// Around has all calls of the attempts of Calls, those on the guarded
 	// register included, by their invoke: enough to tell the story.
