@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/scenario"
 )
 
 // queued is one attempt in a queue: from the moment its place was certain until
@@ -28,6 +29,12 @@ func (d *derivation) inversions() {
 	const field = "order_inversions"
 	if !d.info.Promises(impls.Ordered) {
 		d.unmeasured(field, "the recipe promises no order, and shows no queue")
+		return
+	}
+	// One whose place the server gives it within the call that waits does not
+	// know when it stood there.
+	if !slices.ContainsFunc(d.samples.Workers, func(w scenario.WorkerSample) bool { return w.Steps[string(impls.StepWoken)] > 0 }) {
+		d.unmeasured(field, "no client was woken to look at its place, so nobody knows when it had one")
 		return
 	}
 	list := d.queue()

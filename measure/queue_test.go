@@ -104,6 +104,7 @@ func TestInversions(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStory(queueing(), 3)
+			s.in.samples.Workers = []scenario.WorkerSample{{Steps: map[string]int64{string(impls.StepWoken): 1}}}
 			tc.tell(s)
 			// Null, where nobody's place can be trusted, accuses nobody either.
 			var got int64
@@ -115,7 +116,13 @@ func TestInversions(t *testing.T) {
 			}
 		})
 	}
-	s := newStory(leased(), 2)
+	s := newStory(queueing(), 2)
+	s.wait(0, "b", 1, 2, 21, 30)
+	s.wait(1, "c", 5, 6, 7, 8)
+	if r := s.result(); r.OrderInversions != nil || !strings.Contains(r.Unmeasured["order_inversions"], "knows when it had one") {
+		t.Errorf("a recipe that waits within a request: %v", r.OrderInversions)
+	}
+	s = newStory(leased(), 2)
 	s.wait(0, "a", 1, 2, 3, 4)
 	if r := s.result(); r.OrderInversions != nil || !strings.Contains(r.Unmeasured["order_inversions"], "promises no order") {
 		t.Errorf("a recipe without a queue: %v", r.OrderInversions)

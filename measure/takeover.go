@@ -33,9 +33,13 @@ func (d *derivation) takeover() {
 	if d.info.Takeover != nil {
 		t.BoundNS = int64(d.info.Takeover(d.scenario.TTL.D()))
 	}
-	// A lease that is kept alive in the background is longer than any call
-	// shows.
-	lifetimes := d.info.Bound == impls.BoundTTL || d.info.Bound == impls.BoundNone
+	noLifetime := ""
+	switch d.info.Bound {
+	case impls.BoundSession:
+		noLifetime = "the lock is kept alive beside the calls, so they do not show when it was confirmed last"
+	case impls.BoundConnection:
+		noLifetime = "the lock is its connection's, and has no lease"
+	}
 	var fromDeath, lifetime series
 	for _, b := range bequests {
 		at := d.successor(b)
@@ -51,7 +55,7 @@ func (d *derivation) takeover() {
 		t.Granted++
 		one := scenario.OneTakeover{Key: b.key, FromDeathNS: at - b.died}
 		fromDeath.add(0, one.FromDeathNS)
-		if lifetimes {
+		if noLifetime == "" {
 			one.LifetimeNS = at - b.sent
 			lifetime.add(0, one.LifetimeNS)
 		}
@@ -66,11 +70,7 @@ func (d *derivation) takeover() {
 		d.unmeasured("from_death_ns", "no key of a dead client was granted to another before the end")
 	}
 	if t.Lifetime == nil {
-		why := "no key of a dead client was granted to another before the end"
-		if !lifetimes {
-			why = "the lock is kept alive beside the calls, so they do not show when it was confirmed last"
-		}
-		d.unmeasured("lifetime_ns", "%s", why)
+		d.unmeasured("lifetime_ns", "%s", cmp.Or(noLifetime, "no key of a dead client was granted to another before the end"))
 	}
 	r.Takeover = t
 }

@@ -57,7 +57,7 @@ func TestControlsTellMissAndAccusation(t *testing.T) {
 			for _, tb := range s.Tables {
 				for _, r := range tb.Rows {
 					if s.Title == "CONTROLS" && r.Head == name {
-						return r.Cells[2].Text, r.Cells[2].Class
+						return r.Cells[3].Text, r.Cells[3].Class
 					}
 				}
 			}

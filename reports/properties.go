@@ -122,6 +122,28 @@ func (b *builder) property(recipe, name string, rs []result) cell {
 	return c
 }
 
+// promised says which recipes have the properties that they promise.
+func promised(d scenario.Document) []string {
+	n := 0
+	var differ []string
+	for _, r := range d.Scenarios {
+		if !measuresProperties(r) || r.Status != scenario.StatusDone {
+			continue
+		}
+		n++
+		if slices.ContainsFunc(r.Properties, func(p scenario.Property) bool { return !p.AsPromised() }) {
+			differ = append(differ, label(r))
+		}
+	}
+	switch {
+	case n == 0:
+		return nil
+	case len(differ) == 0:
+		return []string{fmt.Sprintf("Every property was measured as promised, of %s.", allOf(n, "recipe", "recipes"))}
+	}
+	return []string{fmt.Sprintf("Not every property was measured as promised, of %d of %s: %s.", len(differ), plural(n, "recipe", "recipes"), list(differ))}
+}
+
 // propertyRow is one property in a scenario's full account.
 type propertyRow struct {
 	Name, Claim, Promised, Measured, Evidence string

@@ -73,6 +73,43 @@ func (b *builder) takeoverCells(rs []result) []cell {
 	return append(cells, cell{Text: fmt.Sprintf("%s/%s", count(t.Granted), count(t.Holds))}, never)
 }
 
+// succeeded says whose dead holders were succeeded in time.
+func succeeded(es []*experiment) []string {
+	var within, late, never []string
+	for _, e := range es {
+		for _, name := range e.rows {
+			t, any := takeovers(done(e.of(name)))
+			if !any {
+				continue
+			}
+			longest := ""
+			if deaths := fromDeath(t); len(deaths) > 0 {
+				longest = nanos(quantile(deaths, 1))
+				if t.BoundNS > 0 && deaths[len(deaths)-1] > float64(t.BoundNS) {
+					late = append(late, fmt.Sprintf("%s (%s of %s)", name, longest, nanos(float64(t.BoundNS))))
+					continue
+				}
+			}
+			if t.Granted < t.Holds {
+				never = append(never, fmt.Sprintf("%s (%s in %s)", name, counted(t.Holds-t.Granted, "key", "keys"), nanos(float64(t.UnansweredNS))))
+				continue
+			}
+			within = append(within, fmt.Sprintf("%s (%s)", name, longest))
+		}
+	}
+	var out []string
+	if len(within) > 0 {
+		out = append(out, "A killed holder's lock passed on within the promised bound: "+list(within)+".")
+	}
+	if len(late) > 0 {
+		out = append(out, "Later than promised, the waiters' polls included: "+list(late)+".")
+	}
+	if len(never) > 0 {
+		out = append(out, "Never granted again while the run lasted: "+list(never)+".")
+	}
+	return out
+}
+
 func fromDeath(t scenario.TakeoverTimes) []float64 {
 	return sorted(t.Each, func(one scenario.OneTakeover) int64 { return one.FromDeathNS })
 }

@@ -131,8 +131,8 @@ type Latency struct {
 
 // CodeLines counts lines of code, without comments, blank lines and tests.
 type CodeLines struct {
-	Recipe int64 `json:"recipe"` // of the recipe alone
-	Shared int64 `json:"shared"` // that the recipes of its backend have in common
+	Recipe int64 `json:"recipe"` // that the recipe alone needs
+	Shared int64 `json:"shared"` // that other recipes of its backend need too
 }
 
 // TakeoverTimes tells what became of the holds of killed clients.
