@@ -92,7 +92,10 @@ func (p *progress) outcome(r scenario.Result) string {
 		words = append(words, fmt.Sprintf("%.0f/s", *r.Throughput))
 	}
 	s := r.Safety
-	if r.Workload.Kind != "uncontended" {
+	switch {
+	case r.Workload.Kind == scenario.Properties:
+		words = append(words, measuredProperties(r.Properties))
+	case r.Workload.Kind != scenario.Uncontended:
 		words = append(words, fmt.Sprintf("%s, promise %s, %s", s.Verdict, s.Promise, s.Liveness))
 	}
 	if s.Overlaps > 0 {
@@ -107,6 +110,24 @@ func (p *progress) outcome(r scenario.Result) string {
 		return text + "  " + p.paint(yellow, "inconclusive")
 	case !*r.AsExpected:
 		return text + "  " + p.paint(red, "NOT AS EXPECTED")
+	}
+	return text
+}
+
+// measuredProperties sums up what was found of a recipe's properties.
+func measuredProperties(list []scenario.Property) string {
+	has, differ := 0, []string{}
+	for _, p := range list {
+		if p.Measured == scenario.Yes {
+			has++
+		}
+		if !p.AsPromised() {
+			differ = append(differ, p.Property+" "+p.Measured)
+		}
+	}
+	text := fmt.Sprintf("has %d of %d properties", has, len(list))
+	if len(differ) > 0 {
+		text += "; not as promised: " + strings.Join(differ, ", ")
 	}
 	return text
 }
