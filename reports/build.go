@@ -28,6 +28,7 @@ func build(r run) *content {
 	add(b.properties())
 	add(b.uncontended(es))
 	add(b.contended(es))
+	add(b.tries(es))
 	add(b.cost(es))
 	add(b.openLoop(es))
 	add(b.takeover(es))

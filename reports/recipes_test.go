@@ -53,6 +53,9 @@ func recipesDoc() scenario.Document {
 	for i, k := range subjects {
 		d.Scenarios = append(d.Scenarios, takeoverResult(k, i))
 	}
+	r := synthetic(subjects[0], "tries", scenario.Load{Kind: scenario.TryStorm, Keys: 1, Hold: ms, Think: ms, Arrival: "closed"}, 16, 1)
+	r.Throughput, r.TriesPerSecond, r.Acquire, r.DurationNS, r.Acquired, r.Busy, r.Failed = ptr(400.0), ptr(9000.0), lat(61e3), 2*sec, 800, 17_200, 17_200
+	d.Scenarios = append(d.Scenarios, r)
 	return d
 }
 

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -129,6 +130,28 @@ func (b *builder) contended(es []*experiment) section {
 		})
 		t.Below = append(t.Below, b.caveat(e)...)
 		t.Below = append(t.Below, keptOne(e)...)
+		s.Tables = append(s.Tables, t)
+	}
+	return s
+}
+
+// tries: how often a lock can be asked for by those who do not wait.
+func (b *builder) tries(es []*experiment) section {
+	s := section{Title: "TRIES", Lead: "Clients ask and never wait: how many answers a second, and how many of them were refusals."}
+	for _, e := range es {
+		if len(e.faults) > 0 || !slices.ContainsFunc(done(e.all()), func(r result) bool { return r.TriesPerSecond != nil }) {
+			continue
+		}
+		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
+		t.Cols = append(t.Cols, column{Group: "answers/s", Name: "median"}, column{Group: "answers/s", Name: "min..max"},
+			column{Group: "answers", Name: "held"}, column{Group: "answers", Name: "busy"}, column{Group: "requests", Name: "per acquire"})
+		b.rows(&t, e, func(rs []result) []cell {
+			var held, busy int64
+			for _, r := range done(rs) {
+				held, busy = held+r.Acquired, busy+r.Busy
+			}
+			return []cell{b.cell(rs, "tries", mTries()), b.spread(rs, mTries()), {Text: count(held)}, {Text: count(busy)}, b.cell(rs, "requests per acquire", mRequests())}
+		})
 		s.Tables = append(s.Tables, t)
 	}
 	return s

@@ -71,8 +71,8 @@ func (a *app) doubt(dir string) {
 		return // whoever writes the reports tells of it
 	}
 	for _, r := range doc.Scenarios {
-		if r.Status != scenario.StatusDone {
-			continue
+		if r.Status != scenario.StatusDone || r.Workload.Kind == scenario.Properties {
+			continue // that had no history to begin with
 		}
 		why := ""
 		h, err := history.Read(filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileHistory))
