@@ -40,7 +40,7 @@ func checks() []Check {
 		{"symmetric", "nobody frees the lock but by the attempt that holds it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric},
 		{"once", "a hold can be released once, and not at a successor's cost", about(impls.NonBlocking, impls.Once), nil, once},
 		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", about(impls.Blocking), nil, handOver},
-		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Blocking, impls.LeavesClean), nil, cancelledWaiter},
+		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.LeavesClean), nil, cancelledWaiter},
 		{"context over", "a call whose context is over has no effect and says so", tries, nil, contextOver},
 		{"fencing", "the tokens of a key grow with every grant", about(impls.Exclusive), fences, fencing},
 		{"no fencing", "a recipe without tokens gives none", nil, func(i impls.Info) bool { return !i.Fencing }, noFencing},

@@ -95,7 +95,7 @@ func procedures() []procedure {
 		{about(impls.DeadlockFree), diesHolding},
 		{about(impls.DeadlockFree), diesWaiting},
 		{about(impls.Expiry, impls.TellsLoss, impls.SaysLost), silentHolder},
-		{about(impls.Symmetric), lateRelease},
+		{about(impls.Symmetric, impls.SaysLost), lateRelease},
 		{about(impls.TellsLoss, impls.SaysLost, impls.Symmetric), cutOff},
 		{about(impls.Symmetric), foreignCleanup},
 		{about(impls.Symmetric), unheardRefusal},

@@ -40,7 +40,7 @@ func (p place) String() string {
 // placeProperties are the properties that depend on what happens in the middle
 // of a call.
 func placeProperties() []impls.Property {
-	return []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Extends, impls.Batch}
+	return []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.SaysLost, impls.Extends, impls.Batch}
 }
 
 // explore finds the steps that calls come to, by making them once.
@@ -151,7 +151,7 @@ func atPlaces(info impls.Info, places []place) []procedure {
 		case doAcquire:
 			list = append(list, procedure{about(impls.Exclusive), func(t *trial) { overtaken(t, p, true) }})
 		case doRelease:
-			list = append(list, procedure{about(impls.Symmetric), func(t *trial) { lateAt(t, p) }})
+			list = append(list, procedure{about(impls.Symmetric, impls.SaysLost), func(t *trial) { lateAt(t, p) }})
 		case doExtend:
 			list = append(list, procedure{about(impls.Extends, impls.Exclusive), func(t *trial) { extendsLate(t, p) }})
 		}
@@ -179,7 +179,7 @@ func (t *trial) come(a *remote, key string, p place) (got, holder *call, ok bool
 		t.first(settleFor, there, waiting)
 		t.first(settleGrace, there, got)
 		if !there.ended() {
-			t.free(holder)
+			t.freeInTime(holder)
 			holder = nil
 		}
 	}
@@ -226,8 +226,10 @@ func (t *trial) heldAt(a *remote, key string, p place) (under [2]*call, ok bool)
 }
 
 // overtaken holds a client at a place of its acquire while another acquires.
-// If its process is stopped meanwhile, the other is given the time until all
-// leases are over; otherwise the other goes on to where it waits.
+// If its process is stopped meanwhile, it is so until whatever it knew is out
+// of date and all leases are over, before the other comes, and after it went on
+// the other's lease is watched to its end; otherwise the other goes on to where
+// it waits.
 func overtaken(t *trial, p place, stopped bool) {
 	var a *remote
 	if stopped {
@@ -245,10 +247,14 @@ func overtaken(t *trial, p place, stopped bool) {
 		if err := a.stop(t.ctx); err != nil {
 			t.nothing("stop a client: %w", err)
 		}
+		if holder != nil {
+			t.freeInTime(holder)
+		}
+		t.pause(t.bound())
 	}
 	second := t.queue(b, key)
-	if holder != nil {
-		t.free(holder)
+	if holder != nil && !stopped {
+		t.freeInTime(holder)
 		t.first(settleFor, second, second)
 	}
 	how := "was held"
@@ -263,9 +269,11 @@ func overtaken(t *trial, p place, stopped bool) {
 			t.nothing("let a client go on: %w", err)
 		}
 	}
-	t.settle(first, before)
+	if t.settle(first, before); stopped && second.granted() && t.info.Bound == impls.BoundTTL {
+		t.first(time.Duration(second.got.LeaseEnd-t.clock.Now()), first, first)
+	}
 	if first.granted() && second.granted() && t.both(first, second) {
-		t.see(impls.Exclusive, No, "a client %s %s until another had been granted the lock; it went on, and was granted it too, %v after the other and within both leases",
+		t.see(impls.Exclusive, No, "a client %s %s, and another was granted the lock; it went on, and was granted it %v after the other, within both leases",
 			how, p, since(second.got.Returned, first.got.Returned))
 	} else {
 		t.see(impls.Exclusive, Yes, "a client %s %s while another acquired, and went on, and the two never held the lock at once", how, p)

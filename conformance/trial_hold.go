@@ -37,6 +37,9 @@ func contention(t *trial) {
 	last := spans[0]
 	for _, s := range spans[1:] {
 		if s.From < last.To-unsure {
+			if odd[wasLate] > 0 {
+				t.nothing("a client that contended released after its lease of %v was over", t.Config.TTL)
+			}
 			t.see(impls.Exclusive, No, "of %d clients that contended, one was granted the lock %v before another, who held it, released it",
 				clients, time.Duration(last.To-s.From))
 			return
@@ -275,7 +278,7 @@ func reentry(t *trial) {
 		if inner == doTry {
 			pair, names = []*call{outer, again}, "outer"
 		}
-		if ans := t.free(pair[0]); !ans.ok() {
+		if ans := t.freeInTime(pair[0]); !ans.ok() {
 			t.see(impls.Reenterable, No, "the release of the %s hold came to: %s", names, ans.Error)
 			return
 		}
@@ -283,7 +286,7 @@ func reentry(t *trial) {
 			t.see(impls.Reenterable, No, "the release of the %s hold freed the lock, and another was granted it while the holder had one left to release", names)
 			return
 		}
-		if ans := t.free(pair[1]); !ans.ok() {
+		if ans := t.freeInTime(pair[1]); !ans.ok() {
 			t.see(impls.Reenterable, No, "the second release came to: %s", ans.Error)
 			return
 		}

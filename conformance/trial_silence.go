@@ -107,6 +107,12 @@ func (t *trial) saysLost(held, next *call) {
 		t.pause(5 * time.Millisecond)
 		ans = t.free(held)
 	}
+	t.judgeRelease(ans, next)
+}
+
+// judgeRelease sees what a release of a lock answered that had passed to
+// another.
+func (t *trial) judgeRelease(ans answer, next *call) {
 	switch ans.Outcome {
 	case history.Lost:
 		t.see(impls.SaysLost, Yes, "the release of a lock that had passed to another said that it was lost")
@@ -176,6 +182,10 @@ func (t *trial) late(a, b, c *remote, key string, held, release *call, where str
 		t.nothing("let the holder go on: %w", err)
 	}
 	ans := t.answered("a late release", release)
+	// Before the lease's end the successor may owe the lock to the release.
+	if held.got.LeaseEnd != 0 && next.got.Returned > held.got.LeaseEnd {
+		t.judgeRelease(ans, next)
+	}
 	if !t.guarded(c, key, next) {
 		t.see(impls.Symmetric, No, "a holder was stopped before %s, until another was granted the lock; it went on, and a third was granted the lock that its successor held (the release answered %s)", where, ans.Outcome)
 		return

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/reference"
@@ -39,4 +40,32 @@ func shortest(t *testing.T, r impls.Recipe, lim impls.Limits) time.Duration {
 	}
 	t.Fatal(err)
 	return 0
+}
+
+// start starts servers. Their counters are summed over all of them; the
+// cluster is nil for the reference server.
+func start(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.Limits, counters func() map[string]int64, c *cluster.Cluster) {
+	t.Helper()
+	if backend == "reference" {
+		s := newReference(t)
+		return impls.Config{Addresses: []string{s.path}}, impls.DefaultLimits(), s.Counters, nil
+	}
+	settings := map[string]string{}
+	if backend == "zookeeper" {
+		settings = clustertest.FastZooKeeper()
+	}
+	c = clustertest.Start(t, backend, topology, settings)
+	return impls.Config{Addresses: c.Addresses(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
+		nodes, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := map[string]int64{}
+		for _, n := range nodes {
+			for name, v := range n.Counters {
+				sum[name] += v
+			}
+		}
+		return sum
+	}, c
 }

@@ -1,0 +1,314 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+)
+
+// trial is one thing that is done to a lock. Its methods end it by the
+// goroutine's end when something was not to be had; then nothing is known.
+type trial struct {
+	*lab
+	ctx     context.Context
+	saw     []seen
+	why     error // it came to nothing
+	own     []*process
+	clients []*remote
+	stops   []func()
+}
+
+// try makes a trial, more than once if it comes to nothing, and returns what
+// it saw; the error tells why it came to nothing.
+func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-l.slots }()
+	var t *trial
+	for range tries {
+		trying, cancel := context.WithTimeout(ctx, l.forever())
+		t = &trial{lab: l, ctx: trying}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer t.end()
+			f(t)
+		}()
+		<-done
+		cancel()
+		if t.why == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return t.saw, t.why
+}
+
+// end closes the trial's clients, so that what hangs on their connections is
+// freed, and ends its processes.
+func (t *trial) end() {
+	for _, stop := range t.stops {
+		stop()
+	}
+	var group sync.WaitGroup
+	for _, c := range t.clients {
+		group.Go(func() {
+			c.goOn()
+			c.order(order{Do: doCancel})
+			select {
+			case <-c.begin(doClose, time.Second).done:
+			case <-time.After(time.Second):
+			}
+		})
+	}
+	group.Wait()
+	for _, p := range t.own {
+		_ = p.kill()
+	}
+}
+
+// nothing ends a trial that came to nothing.
+func (t *trial) nothing(format string, args ...any) {
+	t.why = fmt.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// see notes what speaks for or against a property.
+func (t *trial) see(p impls.Property, a Answer, format string, args ...any) {
+	t.saw = append(t.saw, seen{p, a, fmt.Sprintf(format, args...)})
+}
+
+// key prepares a key that nobody used before.
+func (t *trial) key() string {
+	key := "conformance." + attempt().String()
+	cfg := t.Config
+	cfg.Wait = shortWaits()
+	if err := t.Recipe.Prepare(t.ctx, cfg, []string{key}); err != nil {
+		t.nothing("prepare a key: %w", err)
+	}
+	return key
+}
+
+// process starts a process of the trial's own.
+func (t *trial) process() *process {
+	p, err := t.start(t.ctx)
+	if err != nil {
+		t.nothing("%w", err)
+	}
+	t.own = append(t.own, p)
+	return p
+}
+
+// client opens a client in one of the shared processes.
+func (t *trial) client(i int) *remote {
+	p, err := t.shared(t.ctx, i%commons)
+	if err != nil {
+		t.nothing("%w", err)
+	}
+	c := t.open(p)
+	t.clients = append(t.clients, c)
+	return c
+}
+
+// alone opens a client in a process of its own.
+func (t *trial) alone() *remote { return t.open(t.process()) }
+
+func (t *trial) open(p *process) *remote {
+	c := &remote{p, attempt().String()}
+	t.must("open a client", c.begin(doOpen, t.Patience))
+	return c
+}
+
+// within waits for calls, and tells whether all were answered in time.
+func (t *trial) within(limit time.Duration, calls ...*call) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, c := range calls {
+		select {
+		case <-c.done:
+		case <-timer.C:
+			return false
+		case <-t.ctx.Done():
+			t.nothing("%w", t.ctx.Err())
+		}
+	}
+	return true
+}
+
+// first waits until one of the calls was answered.
+func (t *trial) first(limit time.Duration, a, b *call) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-a.done:
+	case <-b.done:
+	case <-timer.C:
+	case <-t.ctx.Done():
+		t.nothing("%w", t.ctx.Err())
+	}
+}
+
+// must waits for a call that has to work.
+func (t *trial) must(doing string, c *call) answer {
+	a := t.answered(doing, c)
+	if !a.ok() {
+		t.nothing("%s: %s", doing, a.Error)
+	}
+	return a
+}
+
+// answered waits for an answer, whatever it is.
+func (t *trial) answered(doing string, c *call) answer {
+	switch {
+	case !t.within(t.long()+t.Config.Timeout, c):
+		t.nothing("%s: no answer within %v", doing, t.long()+t.Config.Timeout)
+	case c.err != nil:
+		t.nothing("%s: %w", doing, c.err)
+	}
+	return c.got
+}
+
+// acquire acquires a key, which has to work.
+func (t *trial) acquire(c *remote, keys ...string) *call {
+	got := c.begin(doAcquire, t.long(), keys...)
+	t.must("acquire", got)
+	return got
+}
+
+// free releases what a call was granted.
+func (t *trial) free(c *call) answer {
+	return t.answered("release", c.hold(doRelease, t.long()))
+}
+
+// freeInTime releases what a call was granted before its lease is over: a later
+// release says nothing of the lock, and may do harm that is no fault of what is
+// measured.
+func (t *trial) freeInTime(c *call) answer {
+	ans := t.free(c)
+	if c.got.LeaseEnd != 0 && t.info.Bound == impls.BoundTTL && max(c.got.LeaseEnd, ans.LeaseEnd) <= ans.Returned {
+		t.nothing("the lease of %v was over before it could be released", t.Config.TTL)
+	}
+	return ans
+}
+
+// look tells the state of a hold.
+func (t *trial) look(c *call) answer { return t.must("look at a hold", c.hold(doLook, 0)) }
+
+// clean repeats the clean-up that a call owes, if it does, until its answer is
+// definite, and returns that; ok is false if it never is.
+func (t *trial) clean(c *call) (a answer, ok bool) {
+	if c.got.Outcome != history.Unknown {
+		return answer{Outcome: history.Lost}, true
+	}
+	do := doCleanup
+	if len(c.order.Keys) > 1 {
+		do = doCleanupAll
+	}
+	deadline := time.Now().Add(t.long())
+	for {
+		a := t.answered("clean up", c.client.order(order{Do: do, Keys: c.order.Keys, Attempt: c.order.Attempt, Limit: t.Config.Timeout}))
+		if a.Outcome == history.Released || a.Outcome == history.Lost {
+			return a, true
+		}
+		if time.Now().After(deadline) {
+			return a, false
+		}
+		t.pause(5 * time.Millisecond)
+	}
+}
+
+// keep renews a hold while it is to be held, where it can be extended at all,
+// so that what takes time can be seen within a short lease. It stops with the
+// trial, or by the function that it returns.
+func (t *trial) keep(c *call) (stop func()) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	t.stops = append(t.stops, cancel)
+	go func() {
+		for t.Config.Clock.Sleep(ctx, t.Config.TTL/4) == nil {
+			ext := c.hold(doExtend, t.Config.Timeout)
+			select {
+			case <-ext.done:
+			case <-ctx.Done():
+			}
+			if ext.ended() && !ext.got.ok() {
+				return
+			}
+		}
+	}()
+	return cancel
+}
+
+// pause waits.
+func (t *trial) pause(d time.Duration) {
+	if t.Config.Clock.Sleep(t.ctx, d) != nil {
+		t.nothing("%w", t.ctx.Err())
+	}
+}
+
+// until waits for the moment of a stamp.
+func (t *trial) until(stamp int64) { t.pause(time.Duration(stamp - t.clock.Now())) }
+
+// waits is how often a client has begun to wait.
+func (t *trial) waits(c *remote) int {
+	return t.must("count steps", c.order(order{Do: doSteps})).Steps[impls.StepWaiting]
+}
+
+// settle returns when the call was answered, or its client waits, as far as
+// can be seen: it has come to StepWaiting more often than before.
+func (t *trial) settle(c *call, before int) {
+	waiting := c.client.order(order{Do: doReach, Step: impls.StepWaiting, Count: before + 1})
+	t.first(settleFor, c, waiting)
+	if waiting.ended() {
+		t.first(settleGrace, c, c)
+	}
+}
+
+// queue begins an acquire and lets it settle.
+func (t *trial) queue(c *remote, keys ...string) *call {
+	before := t.waits(c)
+	got := c.begin(doAcquire, t.forever(), keys...)
+	t.settle(got, before)
+	return got
+}
+
+// probe asks whether a key is free, by a try, or by a short wait where the
+// recipe cannot try. What it is granted it releases again.
+func (t *trial) probe(c *remote, key string) *call {
+	got := c.begin(doTry, t.Config.Timeout, key)
+	if a := t.answered("try", got); a.Unsupported {
+		got = c.begin(doAcquire, settleFor, key)
+		t.answered("acquire", got)
+	}
+	if got.granted() {
+		t.free(got)
+	} else if _, ok := t.clean(got); !ok {
+		t.nothing("the clean-up of a try has no definite answer")
+	}
+	return got
+}
+
+// inLease reports whether a hold, looked at now, was one at a stamp no later.
+func inLease(h answer, stamp int64) bool {
+	return (h.LeaseEnd == 0 || h.LeaseEnd > stamp) && (h.Lost == 0 || h.Lost > stamp)
+}
+
+// guarded probes the key while it is to be held, and tells whether it was
+// refused. If the holder's lease was over by then, the machine was too slow
+// and the trial comes to nothing.
+func (t *trial) guarded(c *remote, key string, holder *call) bool {
+	got := t.probe(c, key)
+	if !got.granted() {
+		return true
+	}
+	if !inLease(t.look(holder), got.got.Returned) {
+		t.nothing("the lease of %v was over before it could be probed", t.Config.TTL)
+	}
+	return false
+}
