@@ -58,6 +58,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 		kills, faultErr = schedule.Run(during)
 	})
 	wg.Go(func() { r.tell(during, sc, board, start, end) })
+	wg.Go(func() { r.watch(during, sc, pool, filepath.Join(dir, scenario.DirClients), start) })
 
 	// A worker ends the load by itself; how long it may then take to leave its
 	// locks depends on the lease, for the clean-up of an unknown acquire waits

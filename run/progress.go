@@ -16,6 +16,9 @@ type Progress interface {
 	// Tick comes several times a second while clients work: how far the
 	// scenario is, and how many locks were acquired, warm-up included.
 	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
+	// Violation tells, within a second, of two clients that hold one key, or of a
+	// token that did not grow; of the first few of a scenario.
+	Violation(sc scenario.Scenario, what string)
 	// Done hands over what a scenario found.
 	Done(r scenario.Result)
 }
@@ -26,4 +29,5 @@ type Silent struct{}
 func (Silent) Note(string)                                                  {}
 func (Silent) Begin(int, int, scenario.Scenario)                            {}
 func (Silent) Tick(scenario.Scenario, time.Duration, time.Duration, uint64) {}
+func (Silent) Violation(scenario.Scenario, string)                          {}
 func (Silent) Done(scenario.Result)                                         {}

@@ -68,6 +68,13 @@ func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acqui
 	p.rewrite(fmt.Sprintf("%-*s %s %s", nameWidth, p.prefix, bar, far))
 }
 
+func (p *progress) Violation(_ scenario.Scenario, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintf(p.w, "%s: %s\n", p.prefix, p.paint(red, what))
+}
+
 func (p *progress) Done(r scenario.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,6 +95,15 @@ func (p *progress) outcome(r scenario.Result) string {
 		return p.paint(red, string(r.Status)+": "+r.Reason)
 	}
 	words := []string{}
+	if n := len(r.Properties); n > 0 {
+		as := 0
+		for _, x := range r.Properties {
+			if x.Measured == x.Promised || x.Measured == scenario.NotApplicable {
+				as++
+			}
+		}
+		words = append(words, fmt.Sprintf("%d of %d properties as promised", as, n))
+	}
 	if r.Throughput != nil {
 		words = append(words, fmt.Sprintf("%.0f/s", *r.Throughput))
 	}
