@@ -2,11 +2,13 @@ package recipetest
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync/atomic"
 )
 
-// deaf is a network that loses answers while it is told to.
+// deaf is a network whose connections end, while it is told to, when an answer
+// comes, which is lost.
 type deaf struct{ now atomic.Bool }
 
 func (d *deaf) set(now bool) { d.now.Store(now) }
@@ -25,10 +27,10 @@ type deafConn struct {
 }
 
 func (c *deafConn) Read(b []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(b)
-		if err != nil || !c.deaf.now.Load() {
-			return n, err
-		}
+	n, err := c.Conn.Read(b)
+	if c.deaf.now.Load() {
+		_ = c.Close()
+		return 0, io.EOF
 	}
+	return n, err
 }
