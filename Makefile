@@ -22,6 +22,7 @@ bench: build ## from nothing to a report: install what is missing, run the quick
 	$(BIN)/lockbench run
 
 test: servers-test lint ## everything that CI runs, ending in go test's own output
+	$(GO) test ./checker
 	$(GO) test -race -timeout 15m ./...
 
 servers: ## install the servers that are missing, and nothing else
@@ -53,6 +54,7 @@ perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 
 	$(GO) test -run '^$$' -bench 'Record$$|RecordParallel|Clock' -benchmem -count 3 ./history
 	@echo; echo "== the checker's sweep"
 	$(GO) test -run '^$$' -bench 'Sweep$$' -benchmem -count 3 ./checker
+	$(GO) test -run '^$$' -bench 'AgainstPorcupine$$' -benchtime 1x ./checker
 
 clean: ## remove what was built; results stay
 	rm -rf $(BIN)

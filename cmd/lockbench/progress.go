@@ -95,15 +95,6 @@ func (p *progress) outcome(r scenario.Result) string {
 		return p.paint(red, string(r.Status)+": "+r.Reason)
 	}
 	words := []string{}
-	if n := len(r.Properties); n > 0 {
-		as := 0
-		for _, x := range r.Properties {
-			if x.Measured == x.Promised || x.Measured == scenario.NotApplicable {
-				as++
-			}
-		}
-		words = append(words, fmt.Sprintf("%d of %d properties as promised", as, n))
-	}
 	if r.Throughput != nil {
 		words = append(words, fmt.Sprintf("%.0f/s", *r.Throughput))
 	}
