@@ -149,7 +149,7 @@ func (r *Run) end(ctx context.Context) error {
 	r.journal.Close()
 	err := errors.Join(errs...)
 	if err == nil {
-		if rmErr := os.RemoveAll(r.dir); rmErr != nil {
+		if rmErr := r.remove(); rmErr != nil {
 			err = fmt.Errorf("remove the run's folder: %w", rmErr)
 		}
 	}
@@ -157,6 +157,17 @@ func (r *Run) end(ctx context.Context) error {
 	// its journal.
 	r.lock.Close()
 	return err
+}
+
+// remove removes the run's folder behind the gate: a sweep that came upon a
+// half-removed folder would make a new file in it.
+func (r *Run) remove() error {
+	gate, err := lockFile(filepath.Join(filepath.Dir(r.dir), gateName), true)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	return os.RemoveAll(r.dir)
 }
 
 const (

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/lockbench/lockbench/supervise"
@@ -163,4 +165,47 @@ func TestFolderOfAnotherIsRefused(t *testing.T) {
 		t.Error("a link was followed")
 		_ = run.End(context.Background())
 	}
+}
+
+// TestSweepWhileRunsEnd: a sweep that meets a run in the middle of its end
+// leaves nothing in its folder.
+func TestSweepWhileRunsEnd(t *testing.T) {
+	base := t.TempDir()
+	done := make(chan struct{})
+	var sweeps sync.WaitGroup
+	sweeps.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				if _, err := supervise.Sweep(base); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	var runs sync.WaitGroup
+	for range 4 {
+		runs.Go(func() {
+			for range 50 {
+				r, err := supervise.Begin(base)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range 20 { // so that removing it takes a moment
+					if err := os.WriteFile(filepath.Join(r.Dir(), strconv.Itoa(i)), nil, 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := r.End(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	runs.Wait()
+	close(done)
+	sweeps.Wait()
 }
