@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -47,8 +46,13 @@ type Cluster struct {
 	dir    string
 	run    *supervise.Run
 
+	watchers []*Node // who tell where the leader is, in order; fixed
+
 	mu    sync.Mutex
 	slots []*slot // in node order; what is in them changes with Restart
+
+	roles   sync.Mutex // held while roles are given out; see Promote
+	primary int        // guarded by roles: who may be written to, where we decide that
 
 	settings map[string]string // read back
 	facts    facts
@@ -68,6 +72,7 @@ type Node struct {
 	Process *supervise.Process
 
 	index   int
+	watcher bool  // it holds no data, but watches those that do
 	ports   []int // the first one is the clients'
 	dir     string
 	log     string
@@ -78,7 +83,11 @@ type Node struct {
 
 // NodeCounters are one server's counters since its start.
 type NodeCounters struct {
-	Node     string
+	Node string
+	// Follower: it applies what a leader sends it, which its own counters do
+	// not tell from what clients send; so there are none. Figures that span a
+	// change of leader mean nothing.
+	Follower bool
 	Counters map[string]int64
 }
 
@@ -174,11 +183,20 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 		return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
 	}
 	began := time.Now()
-	if err := c.each(func(_ int, n *Node) error { return c.bringUp(ctx, n) }); err != nil {
+	up := func(_ int, n *Node) error { return c.bringUp(ctx, n) }
+	if err := c.each(up); err != nil {
 		return nil, err
 	}
 	if err := d.formed(ctx, c); err != nil {
 		return nil, fmt.Errorf("start %s: first request: %w: %w", spec.Backend, ErrServer, err)
+	}
+	// Whoever watches the others looks at them at once, and then only now and
+	// then: so they have to be there already.
+	if err := sideBySide(c.watchers, up); err != nil {
+		return nil, err
+	}
+	if err := c.awaitAll(ctx, func() error { return c.whole(ctx) }); err != nil {
+		return nil, fmt.Errorf("start %s: %w: %w", spec.Backend, ErrServer, err)
 	}
 	c.readyIn = time.Since(began)
 	if err := c.readBack(ctx); err != nil {
@@ -188,8 +206,9 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 }
 
 // each calls f for every node, side by side, and joins what went wrong.
-func (c *Cluster) each(f func(i int, n *Node) error) error {
-	nodes := c.Nodes()
+func (c *Cluster) each(f func(i int, n *Node) error) error { return sideBySide(c.Nodes(), f) }
+
+func sideBySide(nodes []*Node, f func(i int, n *Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
@@ -204,7 +223,7 @@ func (c *Cluster) each(f func(i int, n *Node) error) error {
 func (c *Cluster) readBack(ctx context.Context) error {
 	c.settings = map[string]string{}
 	nodes := c.Nodes()
-	for i, n := range nodes {
+	for i, n := range slices.Concat(nodes, c.watchers) {
 		m, err := c.driver.settings(ctx, c, n)
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
@@ -272,7 +291,8 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 // backend's own:
 //
 //   - redis: the commands of commandstats ("set", "evalsha", "client|setinfo");
-//     commands that a script calls are counted under their own names too;
+//     commands that a script calls are counted under their own names too, and
+//     what replicas and sentinels send: they greet by "ping" and "publish";
 //   - memcached: every number of "stats" ("cmd_get", "cmd_set", "delete_hits"),
 //     and "cmd_delete", "cmd_incr", "cmd_decr" as sums of hits and misses. An
 //     add or a cas counts as "cmd_set";
@@ -287,10 +307,13 @@ func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 	list := make([]NodeCounters, c.spec.Nodes)
 	err := c.each(func(i int, n *Node) error {
 		m, err := c.driver.counters(ctx, c, n)
+		list[i] = NodeCounters{Node: n.Name, Counters: m}
+		if errors.Is(err, errFollower) {
+			list[i].Follower, err = true, nil
+		}
 		if err != nil {
 			return fmt.Errorf("read the counters of %s: %w", n.Name, err)
 		}
-		list[i] = NodeCounters{Node: n.Name, Counters: m}
 		return nil
 	})
 	if err != nil {
@@ -312,20 +335,6 @@ func (c *Cluster) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// Healthy returns nil when every server lives and answers a real request. A
-// dead one is ErrServer, with its last log lines.
-func (c *Cluster) Healthy(ctx context.Context) error {
-	return c.each(func(_ int, n *Node) error {
-		if !n.alive() {
-			return n.died()
-		}
-		if err := c.driver.ready(ctx, c, n); err != nil {
-			return fmt.Errorf("%s at %s does not serve: %w: %w", n.Name, n.Address, ErrServer, err)
-		}
-		return nil
-	})
-}
-
 // Stop ends the servers, politely for ten seconds or until ctx ends, and
 // removes their data. The logs stay. A second call waits for the first.
 func (c *Cluster) Stop(ctx context.Context) error {
@@ -335,7 +344,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 			s.changing.Lock()
 			defer s.changing.Unlock()
 		}
-		c.stopErr = c.each(func(_ int, n *Node) error {
+		c.stopErr = sideBySide(slices.Concat(c.Nodes(), c.watchers), func(_ int, n *Node) error {
 			if n.Process == nil {
 				return nil // it was never launched
 			}
@@ -346,39 +355,4 @@ func (c *Cluster) Stop(ctx context.Context) error {
 		}
 	})
 	return c.stopErr
-}
-
-// layOut gives every node its name, folder, ports and log.
-func (c *Cluster) layOut() error {
-	logs := c.spec.LogDir
-	if logs == "" {
-		logs = c.dir
-	}
-	logs, err := filepath.Abs(logs)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return fmt.Errorf("make the folder of logs: %w", err)
-	}
-	ports, err := freePorts(c.spec.Nodes * c.driver.ports(c.spec.Topology))
-	if err != nil {
-		return err
-	}
-	for i := range c.spec.Nodes {
-		n := &Node{Name: c.spec.Backend, index: i}
-		if c.spec.Nodes > 1 {
-			n.Name = fmt.Sprintf("%s-%d", c.spec.Backend, i+1)
-		}
-		n.dir = filepath.Join(c.dir, fmt.Sprint(i+1))
-		if err := os.Mkdir(n.dir, 0o700); err != nil {
-			return fmt.Errorf("make a data folder: %w", err)
-		}
-		n.log = filepath.Join(logs, n.Name+".log")
-		each := len(ports) / c.spec.Nodes
-		n.ports = ports[i*each : (i+1)*each]
-		n.Address = loopback(n.ports[0])
-		c.slots = append(c.slots, &slot{node: n})
-	}
-	return nil
 }

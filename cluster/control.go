@@ -46,7 +46,9 @@ func (c *Cluster) Kill(ctx context.Context, node int) error {
 // Restart starts a dead node again, with the address, settings and data that it
 // had, and returns when it serves requests. Its counters and its CPU time begin
 // again. A member of a quorum serves only with a majority, so members that a
-// majority needs are to be started side by side.
+// majority needs are to be started side by side. A node of redis comes back in
+// the role that its own files tell, as it would anywhere; one of mysql in the
+// role that Promote left it.
 //
 // The error is ErrServer if the node lives, or does not come up; ErrSpec if
 // there is no such node; ErrStopped. A node that did not come up is dead.
@@ -59,17 +61,14 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 	if old.alive() {
 		return fmt.Errorf("start %s again: %w: it is still alive, with pid %d; Kill it first", old.Name, ErrServer, old.Process.PID())
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := c.untilStop(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-c.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	n := &Node{Name: old.Name, Address: old.Address, index: old.index, ports: old.ports, dir: old.dir, log: old.log}
-	if err := c.bringUp(ctx, n); err != nil {
+	err = c.bringUp(ctx, n)
+	if d, ok := c.driver.(promoter); ok && err == nil {
+		err = d.rejoin(ctx, c, n)
+	}
+	if err != nil {
 		if n.Process != nil {
 			err = errors.Join(err, n.Process.Kill())
 		}
@@ -95,4 +94,18 @@ func (c *Cluster) take(node int) (n *Node, unlock func(), err error) {
 	default:
 	}
 	return c.Nodes()[node], s.changing.Unlock, nil
+}
+
+// untilStop ends also when the cluster is stopped, or takes longer than any
+// start may.
+func (c *Cluster) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	go func() {
+		select {
+		case <-c.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

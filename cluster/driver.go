@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -36,6 +37,25 @@ type driver interface {
 	counters(ctx context.Context, c *Cluster, n *Node) (map[string]int64, error)
 }
 
+// watched is a driver whose nodes, in some topology, are watched by servers
+// without data.
+type watched interface {
+	// watchers is how many the topology has. They need as many ports as nodes,
+	// and are commanded, asked whether they are ready, and asked for their
+	// settings as nodes are.
+	watchers(topology string) int
+}
+
+// related is a driver whose nodes, in some topology, depend on one another in
+// ways that ready does not tell.
+type related interface {
+	// whole is nil when each node has its part, and the others know it.
+	whole(ctx context.Context, c *Cluster) error
+}
+
+// errFollower: counters tells that the node applies what another sends it.
+var errFollower = errors.New("a follower")
+
 type topology struct {
 	name  string
 	nodes []int // allowed; the first is the default
@@ -64,8 +84,6 @@ func driverOf(backend string) (driver, error) {
 	}
 	return nil, fmt.Errorf("%w: there is no backend %q: choose from %v", ErrSpec, backend, Backends())
 }
-
-func singleOnly() []topology { return []topology{{"single", []int{1}}} }
 
 func singleOrQuorum() []topology {
 	return []topology{{"single", []int{1}}, {"quorum", []int{3, 5}}}

@@ -14,8 +14,13 @@ import (
 // memcached starts memcached.
 type memcached struct{}
 
-func (memcached) topologies() []topology { return singleOnly() }
-func (memcached) ports(string) int       { return 1 }
+// topologies: the servers of a sharded one know nothing of one another; clients
+// spread their keys over them.
+func (memcached) topologies() []topology {
+	return []topology{{"single", []int{1}}, {"sharded", []int{3}}}
+}
+
+func (memcached) ports(string) int { return 1 }
 
 func (memcached) reserved() []string {
 	return []string{"p", "port", "l", "listen", "U", "udp-port", "u", "user", "d", "daemon", "c", "conn-limit", "P", "pidfile"}

@@ -1,21 +1,16 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/supervise"
@@ -27,11 +22,15 @@ type mysql struct{}
 // mysqlDatabase is made for the recipes' tables.
 const mysqlDatabase = "lockbench"
 
-func (mysql) topologies() []topology { return singleOnly() }
-func (mysql) ports(string) int       { return 1 }
+// topologies: replicated is a primary and its replica.
+func (mysql) topologies() []topology {
+	return []topology{{"single", []int{1}}, {"replicated", []int{2}}}
+}
+
+func (mysql) ports(string) int { return 1 }
 
 func (mysql) reserved() []string {
-	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir"}
+	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir", "server-id", "server_id"}
 }
 
 func (mysql) find(s search) (Binary, error) {
@@ -103,8 +102,18 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 	if root() {
 		args = append(args, "--user=root")
 	}
-	for _, name := range sortedKeys(c.spec.Settings) {
-		args = append(args, "--"+name+"="+c.spec.Settings[name])
+	flags, settings := map[string]string{}, c.spec.Settings
+	if c.spec.Topology == "replicated" {
+		var err error
+		if flags, settings, err = mysqlReplicated(c, n); err != nil {
+			return supervise.Command{}, err
+		}
+	}
+	// Of two the server takes the last.
+	for _, set := range []map[string]string{flags, settings} {
+		for _, name := range sortedKeys(set) {
+			args = append(args, "--"+name+"="+set[name])
+		}
 	}
 	return supervise.Command{Path: c.binary.Path, Args: args}, nil
 }
@@ -143,14 +152,11 @@ func (mysql) ready(ctx context.Context, _ *Cluster, n *Node) error {
 	return nil
 }
 
-func (mysql) formed(ctx context.Context, c *Cluster) error {
-	db, err := mysqlOpen(c.Nodes()[0])
-	if err != nil {
-		return err
+func (m mysql) formed(ctx context.Context, c *Cluster) error {
+	if c.spec.Topology == "replicated" {
+		return m.formReplicas(ctx, c)
 	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+mysqlDatabase)
-	return err
+	return mysqlDo(ctx, c.Nodes()[0], "CREATE DATABASE IF NOT EXISTS "+mysqlDatabase)
 }
 
 func (mysql) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {
@@ -167,6 +173,10 @@ func (mysql) settings(ctx context.Context, c *Cluster, n *Node) (map[string]stri
 	for name := range c.spec.Settings {
 		names = append(names, strings.ReplaceAll(name, "-", "_"))
 	}
+	if c.spec.Topology == "replicated" {
+		names = append(names, "read_only", "binlog_format")
+		names = append(names, c.mysqlWords().settings...)
+	}
 	return pick(all, nil, names...), nil
 }
 
@@ -176,15 +186,25 @@ func (mysql) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
 		return facts{}, err
 	}
 	s := c.settings
+	user := "root"
+	if c.spec.Topology == "replicated" {
+		user = mysqlUser
+	}
 	return facts{
 		product: mysqlProduct(all["version"] + all["version_comment"]), version: all["version"], limits: impls.DefaultLimits(),
 		durability: fmt.Sprintf("innodb_flush_log_at_trx_commit=%s sync_binlog=%s log_bin=%s",
 			s["innodb_flush_log_at_trx_commit"], s["sync_binlog"], s["log_bin"]),
-		account: impls.Account{User: "root", Database: mysqlDatabase},
+		account: impls.Account{User: user, Database: mysqlDatabase},
 	}, nil
 }
 
-func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int64, error) {
+func (m mysql) counters(ctx context.Context, c *Cluster, n *Node) (map[string]int64, error) {
+	if c.spec.Topology == "replicated" {
+		refuses, err := mysqlRefuses(ctx, c, n)
+		if err != nil || refuses {
+			return nil, cmp.Or(err, errFollower)
+		}
+	}
 	all, err := mysqlRows(ctx, n, `SHOW GLOBAL STATUS LIKE 'Com\_%'`)
 	if err != nil {
 		return nil, err
@@ -192,7 +212,8 @@ func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int6
 	counters := map[string]int64{}
 	for name, value := range all {
 		name = strings.ToLower(name)
-		if name == "com_show_status" || name == "com_show_variables" {
+		switch name {
+		case "com_show_status", "com_show_variables", "com_show_slave_status", "com_show_replica_status":
 			continue // only we ask for these
 		}
 		if v, err := strconv.ParseInt(value, 10, 64); err == nil {
@@ -200,49 +221,6 @@ func (mysql) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int6
 		}
 	}
 	return counters, nil
-}
-
-// mysqlRows asks for rows of a name and a value.
-func mysqlRows(ctx context.Context, n *Node, query string) (map[string]string, error) {
-	db, err := mysqlOpen(n)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	all := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		all[name] = value
-	}
-	return all, rows.Err()
-}
-
-// mysqlOpen opens connections for one question.
-func mysqlOpen(n *Node) (*sql.DB, error) {
-	cfg := mysqldriver.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", n.Address
-	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = askLimit, askLimit, askLimit
-	// What goes wrong comes back as an error; a server that is starting
-	// refuses many times.
-	cfg.Logger = log.New(io.Discard, "", 0)
-	connector, err := mysqldriver.NewConnector(cfg)
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	db.SetConnMaxLifetime(time.Minute)
-	return db, nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -115,6 +115,12 @@ func (n *Node) alive() bool {
 	}
 }
 
+// paused tells whether a signal has stopped the node's process.
+func (n *Node) paused() bool {
+	state, err := n.Process.State()
+	return err == nil && state == 'T'
+}
+
 // died is the error for a server that has ended.
 func (n *Node) died() error {
 	how := "it ended with status 0"

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,9 +18,9 @@ type redis struct{}
 
 // topologies: the masters of a quorum know nothing of one another. They are
 // what a client that asks a majority of them wants, which is five as its author
-// has it.
+// has it. Replicated is a master with two replicas, and three sentinels.
 func (redis) topologies() []topology {
-	return []topology{{"single", []int{1}}, {"quorum", []int{5, 3}}}
+	return []topology{{"single", []int{1}}, {"quorum", []int{5, 3}}, {"replicated", []int{3}}}
 }
 
 func (redis) ports(string) int { return 1 }
@@ -45,13 +46,25 @@ func (redis) find(s search) (Binary, error) {
 }
 
 func (redis) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
+	if n.watcher {
+		return redisWatcher(c, n)
+	}
 	// Without a file the server runs with the defaults built into it.
-	args := []string{
+	var args []string
+	if c.spec.Topology == "replicated" {
+		var err error
+		if args, err = redisReplicated(c, n); err != nil {
+			return supervise.Command{}, err
+		}
+	}
+	args = append(args,
 		"--port", strconv.Itoa(n.ports[0]), "--bind", "127.0.0.1", "--dir", n.dir,
 		"--daemonize", "no", "--maxclients", strconv.Itoa(c.connections(10000)),
-	}
+	)
 	for _, name := range sortedKeys(c.spec.Settings) {
-		args = append(args, "--"+name, c.spec.Settings[name])
+		if c.spec.Topology != "replicated" || !strings.HasPrefix(name, "sentinel ") {
+			args = append(args, "--"+name, c.spec.Settings[name])
+		}
 	}
 	return supervise.Command{Path: c.binary.Path, Args: args}, nil
 }
@@ -74,9 +87,10 @@ func (redis) ready(ctx context.Context, _ *Cluster, n *Node) error {
 	return nil
 }
 
-func (redis) formed(context.Context, *Cluster) error { return nil }
-
 func (redis) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {
+	if n.watcher {
+		return redisWatcherSettings(ctx, n)
+	}
 	reply, err := redisAsk(ctx, n, "CONFIG", "GET", "*")
 	if err != nil {
 		return nil, err
@@ -85,9 +99,15 @@ func (redis) settings(ctx context.Context, c *Cluster, n *Node) (map[string]stri
 	for i := 0; i+1 < len(reply); i += 2 {
 		all[reply[i]] = reply[i+1]
 	}
-	return pick(all, c.spec.Settings,
+	names := []string{
 		"appendonly", "appendfsync", "save", "maxclients", "maxmemory", "maxmemory-policy",
-		"io-threads", "tcp-backlog", "tcp-keepalive", "timeout", "hz", "databases"), nil
+		"io-threads", "tcp-backlog", "tcp-keepalive", "timeout", "hz", "databases",
+	}
+	if c.spec.Topology == "replicated" {
+		names = append(names, "repl-diskless-sync", "repl-diskless-sync-delay", "repl-timeout",
+			"repl-ping-replica-period", "min-replicas-to-write", "min-replicas-max-lag")
+	}
+	return pick(all, c.spec.Settings, names...), nil
 }
 
 func (redis) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
@@ -112,7 +132,13 @@ func (redis) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
 	return f, nil
 }
 
-func (redis) counters(ctx context.Context, _ *Cluster, n *Node) (map[string]int64, error) {
+func (redis) counters(ctx context.Context, c *Cluster, n *Node) (map[string]int64, error) {
+	if c.spec.Topology == "replicated" {
+		info, err := redisInfo(ctx, n, "replication")
+		if err != nil || info["role"] == "slave" {
+			return nil, cmp.Or(err, errFollower)
+		}
+	}
 	info, err := redisInfo(ctx, n, "commandstats")
 	if err != nil {
 		return nil, err

@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,6 +126,46 @@ func (zookeeper) formed(ctx context.Context, c *Cluster) error {
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
+
+// leader is the one that says it leads, and has a majority in step with it. Two
+// may say so while the one that was paused or cut off has not yet noticed: the
+// later epoch is right.
+func (zookeeper) leader(ctx context.Context, c *Cluster) (int, error) {
+	type view struct {
+		epoch   uint64
+		leads   bool
+		follows int // servers in step with it, as it sees them
+	}
+	answers, err := collect(c.Nodes(), func(n *Node) (v view, err error) {
+		stat, err := fourLetters(ctx, n, "srvr")
+		if err != nil {
+			return v, err
+		}
+		zxid, err := strconv.ParseUint(stat["Zxid"], 0, 64)
+		if err != nil {
+			return v, fmt.Errorf("it is in no quorum")
+		}
+		v.epoch = zxid >> 32 // above the count of its transactions
+		if stat["Mode"] != "leader" {
+			return v, nil
+		}
+		stat, err = fourLetters(ctx, n, "mntr")
+		v.leads = stat["zk_server_state"] == "leader"
+		v.follows, _ = strconv.Atoi(strings.TrimSuffix(stat["zk_synced_followers"], ".0"))
+		return v, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	latest := slices.MaxFunc(answers, func(a, b answer[view]) int {
+		// Of one epoch the leader comes last.
+		return cmp.Or(cmp.Compare(a.said.epoch, b.said.epoch), cmp.Compare(a.said.follows, b.said.follows))
+	})
+	if !latest.said.leads || 1+latest.said.follows <= c.spec.Nodes/2 || len(answers) <= c.spec.Nodes/2 {
+		return 0, fmt.Errorf("%w: of %d servers in a quorum none leads a majority", ErrNoLeader, len(answers))
+	}
+	return latest.node.index, nil
+}
 
 func (zookeeper) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {
 	conf, err := fourLetters(ctx, n, "conf")

@@ -1,0 +1,61 @@
+package cluster
+
+import "fmt"
+
+// mysqlWords is how a product spells what both products do.
+type mysqlWords struct {
+	flags    map[string]string // of every node of a replicated topology
+	semiSync map[string]string // of every node, if commits wait for a replica
+	settings []string          // to read back
+	waiting  string            // status of a primary: commits wait for a replica now
+	refuses  string            // the variable that says that clients cannot write
+
+	fence, open string // refuse writes, take them
+
+	status      string                    // of a replica; column names are brought to MariaDB's
+	stopReading string                    // take nothing more from the primary, and go on to apply
+	follow      func(port int) []string   // be a replica of the server at port
+	forget      []string                  // be none
+	behind      func(p, r variables) bool // replica r has not yet all that primary p has
+}
+
+// variables of a server, by name.
+type variables map[string]string
+
+// mariaDBWords are those of MariaDB 10.6 and later. Every node is ready to be
+// either: it starts closed to clients, and Promote opens one.
+func mariaDBWords() mysqlWords {
+	return mysqlWords{
+		flags: map[string]string{
+			"log-bin": "binlog", "log-slave-updates": "ON", "relay-log": "relay",
+			"gtid-strict-mode": "ON", "read-only": "ON", "slave-net-timeout": "4",
+		},
+		semiSync: map[string]string{
+			"rpl-semi-sync-master-enabled": "ON", "rpl-semi-sync-slave-enabled": "ON",
+			"rpl-semi-sync-master-timeout": "3000", "rpl-semi-sync-master-wait-point": "AFTER_SYNC",
+		},
+		settings: []string{
+			"gtid_strict_mode", "slave_net_timeout", "slave_parallel_mode",
+			"rpl_semi_sync_master_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_master_wait_point",
+			"rpl_semi_sync_master_wait_no_slave", "rpl_semi_sync_slave_enabled",
+		},
+		waiting: "Rpl_semi_sync_master_status",
+		refuses: "read_only",
+		fence:   "SET GLOBAL read_only=ON",
+		open:    "SET GLOBAL read_only=OFF",
+
+		status:      "SHOW SLAVE STATUS",
+		stopReading: "STOP SLAVE IO_THREAD",
+		follow: func(port int) []string {
+			return []string{
+				"STOP SLAVE", "RESET SLAVE ALL",
+				// What it has is what it has logged, as primary or as replica.
+				"SET GLOBAL gtid_slave_pos=@@GLOBAL.gtid_binlog_pos",
+				fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", port),
+				"START SLAVE",
+			}
+		},
+		forget: []string{"STOP SLAVE", "RESET SLAVE ALL"},
+		behind: func(p, r variables) bool { return p["gtid_binlog_pos"] != r["gtid_slave_pos"] },
+	}
+}

@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Pause stops a node by SIGSTOP, as a frozen machine does: its connections stay
+// open and its kernel goes on to answer for them. It returns once every thread
+// of the process stands still, as far as this system can tell. One that is
+// paused already stays so.
+//
+// The error is os.ErrProcessDone if the node is dead, ErrSpec if there is no
+// such node, ErrStopped. The node goes on after an error.
+func (c *Cluster) Pause(ctx context.Context, node int) error {
+	n, unlock, err := c.take(node)
+	if err != nil {
+		return fmt.Errorf("pause a server: %w", err)
+	}
+	defer unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("pause %s: %w", n.Name, err)
+	}
+	if err := n.Process.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pause a server: %w", err)
+	}
+	// A thread inside of a system call stops only when it leaves it.
+	if err := n.until(ctx, func() (bool, error) { return atRest(n.Process) }); err != nil {
+		err = fmt.Errorf("pause %s: %w", n.Name, err)
+		if goOn := n.Process.Signal(syscall.SIGCONT); goOn != nil && !errors.Is(goOn, os.ErrProcessDone) {
+			err = errors.Join(err, goOn)
+		}
+		return err
+	}
+	return nil
+}
+
+// Resume lets a paused node go on. One that is not paused stays as it is. The
+// error is as that of Pause.
+func (c *Cluster) Resume(ctx context.Context, node int) error {
+	n, unlock, err := c.take(node)
+	if err != nil {
+		return fmt.Errorf("resume a server: %w", err)
+	}
+	defer unlock()
+	if err := n.Process.Signal(syscall.SIGCONT); err != nil {
+		return fmt.Errorf("resume a server: %w", err)
+	}
+	err = n.until(ctx, func() (bool, error) { return !n.paused(), nil })
+	if err != nil {
+		return fmt.Errorf("resume %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// until asks again and again whether something holds, while the process lives.
+func (n *Node) until(ctx context.Context, holds func() (bool, error)) error {
+	again := time.NewTicker(500 * time.Microsecond)
+	defer again.Stop()
+	for {
+		ok, err := holds()
+		if !n.alive() {
+			return os.ErrProcessDone
+		}
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-n.Process.Done():
+			return os.ErrProcessDone
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

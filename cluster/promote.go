@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrNotFenced: the old primary lives, and may take writes.
+var ErrNotFenced = errors.New("the old primary may still take writes")
+
+// promoter is a driver whose servers leave it to us which of them may be
+// written to. Its methods do nothing in topologies where they need no such
+// thing, or say ErrUnsupported.
+type promoter interface {
+	// promote makes n the one that takes writes; c.roles is held. With fenced,
+	// only if the last one is known to take no more.
+	promote(ctx context.Context, c *Cluster, n *Node, fenced bool) error
+	// fence makes n refuse writes.
+	fence(ctx context.Context, c *Cluster, n *Node) error
+	// rejoin gives a node that was started again its part.
+	rejoin(ctx context.Context, c *Cluster, n *Node) error
+}
+
+// Promote makes a replica of a replicated mysql the primary, once the old one is
+// dead or fenced: it applies what it has received of the old one's writes, takes
+// nothing more from it, and takes writes itself. What the old one had not sent
+// is lost. An old primary that lives follows the new one from then on; so does
+// one that is started again later. Promoting the fenced primary itself opens it
+// again.
+//
+// The error is ErrNotFenced if the old primary may still take writes, as when it
+// is paused; ErrUnsupported where servers find a leader by themselves; ErrServer
+// if the replica cannot apply what it has; ErrSpec, ErrStopped.
+func (c *Cluster) Promote(ctx context.Context, node int) error { return c.promote(ctx, node, true) }
+
+// PromoteUnfenced is Promote without a look at the old primary, as controllers
+// do that cannot reach it and take it for dead. An old primary that is not dead
+// then takes writes beside the new one, until it is fenced or killed.
+func (c *Cluster) PromoteUnfenced(ctx context.Context, node int) error {
+	return c.promote(ctx, node, false)
+}
+
+func (c *Cluster) promote(ctx context.Context, node int, fenced bool) error {
+	return c.giveRole(ctx, "promote", node, func(ctx context.Context, p promoter, n *Node) error {
+		return p.promote(ctx, c, n, fenced)
+	})
+}
+
+// Fence makes a node of a replicated mysql refuse writes, and returns when no
+// write is under way there any more. Everybody else still reads from it; locks
+// of its connections (GET_LOCK) remain. The error is as that of Promote.
+func (c *Cluster) Fence(ctx context.Context, node int) error {
+	return c.giveRole(ctx, "fence", node, func(ctx context.Context, p promoter, n *Node) error {
+		return p.fence(ctx, c, n)
+	})
+}
+
+// giveRole changes a living node's role while nobody else changes any.
+func (c *Cluster) giveRole(ctx context.Context, verb string, node int, do func(context.Context, promoter, *Node) error) error {
+	n, unlock, err := c.take(node)
+	if err != nil {
+		return fmt.Errorf("%s a server: %w", verb, err)
+	}
+	defer unlock()
+	p, ok := c.driver.(promoter)
+	switch {
+	case !ok:
+		err = fmt.Errorf("%w: a %s %s gives out its roles itself", ErrUnsupported, c.spec.Backend, c.spec.Topology)
+	case !n.alive():
+		err = fmt.Errorf("%w: it is dead; Restart it", ErrServer)
+	default:
+		ctx, cancel := c.untilStop(ctx)
+		defer cancel()
+		c.roles.Lock()
+		defer c.roles.Unlock()
+		err = do(ctx, p, n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, n.Name, err)
+	}
+	return nil
+}

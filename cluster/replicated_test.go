@@ -1,0 +1,159 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/cluster/clustertest"
+)
+
+// leads returns the node that leads, once one does.
+func leads(t *testing.T, c *cluster.Cluster, which func(int) bool) int {
+	t.Helper()
+	var node int
+	await(t, "a leader", func() error {
+		var err error
+		if node, err = c.Leader(t.Context()); err == nil && !which(node) {
+			err = fmt.Errorf("node %d leads", node)
+		}
+		return err
+	})
+	return node
+}
+
+func anyNode(int) bool { return true }
+
+func otherThan(old int) func(int) bool { return func(node int) bool { return node != old } }
+
+// await asks until there is no error. The limit is for what hangs, not for what
+// is slow.
+func await(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+func healthy(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	await(t, "healthy", func() error { return c.Healthy(t.Context()) })
+}
+
+// TestRedisReplicated: the sentinels find a master, replicas have its writes,
+// and only the master's counters are told.
+func TestRedisReplicated(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, "redis", "replicated")
+	info := c.Info()
+	t.Logf("ready after %d ms: %v", info.ReadyMS, info.Settings)
+	if len(c.Addresses()) != 3 || len(info.Nodes) != 3 || len(c.Directory()) != 3 {
+		t.Errorf("nodes %v, sentinels %v", c.Addresses(), c.Directory())
+	}
+	for name, want := range map[string]string{
+		"sentinel down-after-milliseconds": "1000", "sentinel failover-timeout": "3000", "sentinel quorum": "2",
+		"sentinel parallel-syncs": "1", "repl-diskless-sync-delay": "0", "min-replicas-to-write": "0",
+	} {
+		if info.Settings[name] != want {
+			t.Errorf("%s reads back %q, want %q", name, info.Settings[name], want)
+		}
+	}
+	if err := c.Healthy(t.Context()); err != nil {
+		t.Errorf("healthy: %v", err)
+	}
+	if node, err := c.Leader(t.Context()); err != nil || node != 0 {
+		t.Errorf("node %d leads at first, %v", node, err)
+	}
+	for _, a := range c.Directory() {
+		talkTo(t, a, "SENTINEL CKQUORUM lockbench\r\n", "+OK 3 usable")
+	}
+	talk(t, c, "SET a 1\r\n", "+OK")
+	talk(t, c, "WAIT 2 60000\r\n", ":2")
+	for _, a := range c.Addresses()[1:] {
+		talkTo(t, a, "EXISTS a\r\n", ":1")
+		talkTo(t, a, "SET a 2\r\n", "-READONLY")
+	}
+	list, err := c.Counters(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("counters %v, %v", list, err)
+	}
+	for i, n := range list {
+		if n.Follower != (i > 0) || n.Counters["set"] != int64(1-min(i, 1)) {
+			t.Errorf("%s: follower %t, %v", n.Node, n.Follower, n.Counters)
+		}
+	}
+	if cpu, err := c.CPU(); err != nil || cpu <= 0 {
+		t.Errorf("CPU %v, %v", cpu, err)
+	}
+}
+
+// TestRedisSettings: the sentinels' settings are the caller's too.
+func TestRedisSettings(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, "redis", "replicated", map[string]string{"sentinel down-after-milliseconds": "700", "min-replicas-to-write": "1", "appendonly": "yes"})
+	for name, want := range map[string]string{"sentinel down-after-milliseconds": "700", "min-replicas-to-write": "1", "appendonly": "yes"} {
+		if got := c.Info().Settings[name]; got != want {
+			t.Errorf("%s reads back %q, want %q", name, got, want)
+		}
+	}
+	run := clustertest.Run(t)
+	_, err := cluster.Start(t.Context(), run, cluster.Spec{Backend: "redis", Topology: "replicated", Settings: map[string]string{"sentinel no-such-thing": "1"}})
+	if !errors.Is(err, cluster.ErrServer) || !strings.Contains(err.Error(), "no-such-thing") {
+		t.Errorf("a sentinel that cannot start: %v", err)
+	}
+}
+
+// TestRedisFailover: after the kill or the pause of a master another one leads,
+// and the old one follows it when it is back.
+func TestRedisFailover(t *testing.T) {
+	for _, how := range []string{"kill", "pause", "asked"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			c := clustertest.Start(t, "redis", "replicated")
+			talk(t, c, "SET a 1\r\n", "+OK")
+			talk(t, c, "WAIT 2 60000\r\n", ":2")
+			old, back := 0, func() error { return nil }
+			switch how {
+			case "kill":
+				if err := c.Kill(ctx, old); err != nil {
+					t.Fatal(err)
+				}
+				back = func() error { return c.Restart(ctx, old) }
+			case "pause":
+				if err := c.Pause(ctx, old); err != nil {
+					t.Fatal(err)
+				}
+				back = func() error { return c.Resume(ctx, old) }
+			case "asked":
+				from, to, err := c.Failover(ctx)
+				if err != nil || from != old || to == old {
+					t.Fatalf("from %d to %d: %v", from, to, err)
+				}
+			}
+			if err := c.Healthy(ctx); how != "asked" && !errors.Is(err, cluster.ErrServer) {
+				t.Errorf("healthy meanwhile: %v", err)
+			}
+			now := leads(t, c, otherThan(old))
+			talkTo(t, c.Addresses()[now], "EXISTS a\r\n", ":1")
+			if err := back(); err != nil {
+				t.Fatal(err)
+			}
+			healthy(t, c)
+			// On a busy machine the sentinels may have chosen once more.
+			now = leads(t, c, anyNode)
+			talkTo(t, c.Addresses()[now], "SET c 1\r\n", "+OK")
+			talkTo(t, c.Addresses()[now], "WAIT 2 60000\r\n", ":2")
+			for _, a := range c.Addresses() {
+				talkTo(t, a, "EXISTS a c\r\n", ":2")
+			}
+		})
+	}
+}
