@@ -32,26 +32,18 @@ func serve(t *testing.T) served {
 	return served{recipetest.Config(c.Addresses(), c.Account(), ttl), admin}
 }
 
-// open opens a client of the recipe, whose configuration may be changed.
-func (s served) open(t *testing.T, id string, change ...func(*impls.Config)) impls.Client {
-	t.Helper()
+// open opens a client of the recipe, with options such as a clock.
+func (s served) open(t *testing.T, id string, options ...func(*impls.Config)) impls.Client {
 	cfg := s.cfg
-	for _, f := range change {
-		f(&cfg)
+	for _, set := range options {
+		set(&cfg)
 	}
 	return recipetest.Open(t, recipe(t, id), cfg)
 }
 
-// recipe finds a recipe of the package.
 func recipe(t *testing.T, id string) impls.Recipe {
 	t.Helper()
-	for _, r := range memcached.Recipes() {
-		if r.Info().ID == id {
-			return r
-		}
-	}
-	t.Fatalf("%s is missing", id)
-	return nil
+	return recipetest.Find(t, memcached.Recipes(), id)
 }
 
 // value is what key holds; "" if it is not there.

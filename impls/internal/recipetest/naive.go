@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,6 +56,16 @@ func (w *Wall) Advance(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
+}
+
+// Find finds a recipe of a package's list, or fails the test.
+func Find(t testing.TB, recipes []impls.Recipe, id string) impls.Recipe {
+	t.Helper()
+	i := slices.IndexFunc(recipes, func(r impls.Recipe) bool { return r.Info().ID == id })
+	if i < 0 {
+		t.Fatalf("%s is missing", id)
+	}
+	return recipes[i]
 }
 
 // Within fails the test if a hold's lease is over by clock: then what was to be
