@@ -33,6 +33,7 @@ or call conformance.MainIfClient first in main`)
 // process is a client process, as the suite sees it.
 type process struct {
 	child *supervise.Process
+	words string // the file of its error output
 	// unsure is by how much its stamps may be off, in nanoseconds.
 	unsure int64
 
@@ -64,8 +65,13 @@ func startProcess(ctx context.Context, run *supervise.Run, s settings) (*process
 	if err != nil {
 		return nil, fmt.Errorf("start a client process: %w", err)
 	}
+	words, err := os.CreateTemp(run.Dir(), "client-*.log") // goes with the run's folder
+	if err != nil {
+		return nil, fmt.Errorf("start a client process: %w", err)
+	}
+	defer words.Close()
 	c := supervise.Command{Name: "conformance-client", Path: exe, Env: append(os.Environ(), envClient+"=1"),
-		StdinPipe: true, StdoutPipe: true, Stderr: os.Stderr}
+		StdinPipe: true, StdoutPipe: true, Stderr: words}
 	if flag.Lookup("test.run") != nil {
 		// A test binary that lacks the hook must not run its tests.
 		c.Args = []string{"-test.run=^$"}
@@ -74,7 +80,7 @@ func startProcess(ctx context.Context, run *supervise.Run, s settings) (*process
 	if err != nil {
 		return nil, fmt.Errorf("start a client process: %w", err)
 	}
-	p := &process{child: child, orders: json.NewEncoder(child.Stdin), waiting: map[int]*call{}}
+	p := &process{child: child, words: words.Name(), orders: json.NewEncoder(child.Stdin), waiting: map[int]*call{}}
 	if err := p.greet(ctx, s); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a client process: %w", err), child.Kill())
 	}
@@ -118,9 +124,13 @@ func (p *process) listen(answers *json.Decoder) {
 	for {
 		var a answer
 		err := answers.Decode(&a)
+		last := ""
+		if err != nil {
+			last = p.lastWords()
+		}
 		p.mu.Lock()
 		if err != nil {
-			p.ended = fmt.Errorf("the client process ended: %w", err)
+			p.ended = fmt.Errorf("the client process ended: %w%s", err, last)
 			for n, c := range p.waiting {
 				c.err = p.ended
 				close(c.done)
@@ -138,6 +148,17 @@ func (p *process) listen(answers *json.Decoder) {
 		}
 		p.mu.Unlock()
 	}
+}
+
+// lastWords is the end of what the process wrote to its error output, such as
+// why it crashed.
+func (p *process) lastWords() string {
+	const most = 2000
+	text, err := os.ReadFile(p.words)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	return "; its last words: " + string(text[max(0, len(text)-most):])
 }
 
 // send sends an order and does not wait.
