@@ -68,17 +68,11 @@ func sameSessionTokens(t *testing.T, addresses []string) {
 		h, err := c.Acquire(t.Context(), key, recipetest.NewAttempt())
 		recipetest.WantOutcome(t, "acquire", err, nil)
 		grown(h)
-		got := make(chan impls.Hold, 1)
-		go func() {
-			h, err := waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
-			if err != nil {
-				t.Error(err)
-			}
-			got <- h
-		}()
-		gate.Await(t, impls.StepWaiting, i+1)
+		got := acquiring(t, gate, impls.StepWaiting, i+1, waiter, key)
 		recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
-		h = <-got
+		r := <-got
+		recipetest.WantOutcome(t, "the waiter's acquire", r.Err, nil)
+		h = r.Hold
 		grown(h)
 		recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 	}
@@ -149,14 +143,9 @@ func givesUp(t *testing.T, addresses []string) {
 	h, err := holder.Acquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "acquire", err, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	got := make(chan error, 1)
-	go func() {
-		_, err := waiter.Acquire(ctx, key, recipetest.NewAttempt())
-		got <- err
-	}()
-	gate.Await(t, impls.StepWaiting, 1)
+	got := recipetest.Begin(t, gate, impls.StepWaiting, 1, func() (impls.Hold, error) { return waiter.Acquire(ctx, key, recipetest.NewAttempt()) })
 	cancel()
-	recipetest.WantOutcome(t, "the wait", <-got, impls.ErrFailed)
+	recipetest.WantOutcome(t, "the wait", (<-got).Err, impls.ErrFailed)
 	resp, err := holder.api.Get(t.Context(), libraryPrefix(key), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || resp.Count != 1 {
 		t.Errorf("%d keys in the queue, want the holder's: %v", resp.Count, err)
@@ -172,18 +161,13 @@ func lostWhileWaiting(t *testing.T, addresses []string) {
 	holder, waiter := openLibrary(t, addresses), openAs(t, clientMutex{}, addresses, gate).(*libraryClient)
 	h, err := holder.Acquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "acquire", err, nil)
-	got := make(chan error, 1)
 	lease := waiter.session.lease
-	go func() {
-		_, err := waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
-		got <- err
-	}()
-	gate.Await(t, impls.StepWaiting, 1)
+	got := acquiring(t, gate, impls.StepWaiting, 1, waiter, key)
 	if _, err := holder.api.Revoke(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
-	recipetest.WantOutcome(t, "the wait", <-got, impls.ErrFailed)
+	recipetest.WantOutcome(t, "the wait", (<-got).Err, impls.ErrFailed)
 }
 
 // ownClock: the session's end moves with the library's renewals, by the

@@ -14,8 +14,16 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
+// config has a lease that a busy machine does not lose.
 func config(addresses []string) impls.Config {
-	return recipetest.Config(addresses, impls.Account{}, 2*time.Second)
+	return recipetest.Config(addresses, impls.Account{}, 4*time.Second)
+}
+
+// acquiring begins an acquire and returns once it has come to step s for the
+// n-th time.
+func acquiring(t *testing.T, gate *recipetest.Gate, s impls.Step, n int, c impls.Client, key string) <-chan recipetest.Result {
+	t.Helper()
+	return recipetest.Begin(t, gate, s, n, func() (impls.Hold, error) { return c.Acquire(t.Context(), key, recipetest.NewAttempt()) })
 }
 
 // openAs opens a client of a recipe that tells steps, if not nil, where it is.

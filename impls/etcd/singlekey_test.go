@@ -90,18 +90,12 @@ func freedBeforeWatch(t *testing.T, addresses []string) {
 	holder, waiter := openSingle(t, addresses), openAs(t, singleKey{}, addresses, gate)
 	h, err := holder.Acquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "acquire", err, nil)
-	got := make(chan error, 1)
-	go func() {
-		h, err := waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
-		if err == nil {
-			err = h.Release(t.Context())
-		}
-		got <- err
-	}()
-	gate.Await(t, stepWatch, 1)
+	got := acquiring(t, gate, stepWatch, 1, waiter, key)
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 	open()
-	recipetest.WantOutcome(t, "the waiter's acquire and release", <-got, nil)
+	r := <-got
+	recipetest.WantOutcome(t, "the waiter's acquire", r.Err, nil)
+	recipetest.WantOutcome(t, "its release", r.Hold.Release(t.Context()), nil)
 	if n := gate.Count(impls.StepWoken); n != 0 {
 		t.Errorf("woken %d times by what happened before it watched", n)
 	}
@@ -116,21 +110,15 @@ func waiterOutlivesItsSession(t *testing.T, addresses []string) {
 	h, err := holder.Acquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "acquire", err, nil)
 	first := waiter.session
-	got := make(chan error, 1)
-	go func() {
-		h, err := waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
-		if err == nil {
-			err = h.Release(t.Context())
-		}
-		got <- err
-	}()
-	gate.Await(t, impls.StepWaiting, 1)
+	got := acquiring(t, gate, impls.StepWaiting, 1, waiter, key)
 	if _, err := holder.api.Revoke(t.Context(), first.lease); err != nil {
 		t.Fatal(err)
 	}
 	<-first.alive.Done()
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
-	recipetest.WantOutcome(t, "the waiter's acquire and release", <-got, nil)
+	r := <-got
+	recipetest.WantOutcome(t, "the waiter's acquire", r.Err, nil)
+	recipetest.WantOutcome(t, "its release", r.Hold.Release(t.Context()), nil)
 	resp, err := holder.api.Get(t.Context(), single(key), clientv3.WithCountOnly())
 	if err != nil || resp.Count != 0 {
 		t.Errorf("%d keys are left: %v", resp.Count, err)

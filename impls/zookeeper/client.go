@@ -164,29 +164,28 @@ func isGone(err error) bool {
 // session s: nil, ErrLost if it was not there, or a doubt. It tries again after a
 // lost connection until it knows, the session is lost, or ctx ends.
 func (c *client) removeSurely(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error)) error {
-	return c.repeat(ctx, remove, func() bool { return s != nil && s == c.driver.current() && !s.isLost() }, true)
+	return c.repeat(ctx, s, remove, false)
 }
 
-// repeat removes something, and tries again after a lost connection until it
-// knows, more says no, or ctx ends. Ours tells that nobody else removes it, so
-// that while there is more, what is gone after a doubt is gone by our request.
-func (c *client) repeat(ctx context.Context, remove func(*zk.Conn) (struct{}, error), more func() bool, ours bool) error {
+// repeat is removeSurely, which beyond makes go on when the session is lost: then
+// what it removes may be another's.
+func (c *client) repeat(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error), beyond bool) error {
 	doubt := false // a deletion may have been carried out unseen
 	for {
 		_, err := do(ctx, c.driver, remove)
-		again := more()
+		stays := s != nil && s == c.driver.current() && !s.isLost()
 		switch {
 		case err == nil:
 			return nil
 		case isGone(err) && !doubt:
 			return impls.ErrLost
-		case isGone(err) && again && ours:
-			return nil
+		case isGone(err) && stays:
+			return nil // who else should have deleted it
 		case isGone(err):
-			return fmt.Errorf("%w: the node is gone, by our request or without it", impls.ErrUnknown)
+			return fmt.Errorf("%w: the node is gone, by our request or with the session", impls.ErrUnknown)
 		}
 		doubt = doubt || errors.Is(err, impls.ErrUnknown)
-		if !again || ctx.Err() != nil || !passing(err) || c.driver.cfg.Clock.Sleep(ctx, retryPause) != nil {
+		if !(stays || beyond) || ctx.Err() != nil || !passing(err) || c.driver.cfg.Clock.Sleep(ctx, retryPause) != nil {
 			if doubt && !errors.Is(err, impls.ErrUnknown) {
 				return fmt.Errorf("%w: could not be repeated: %v", impls.ErrUnknown, err)
 			}

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -81,11 +80,7 @@ func goesOn(t *testing.T, addresses []string) {
 	waiter, wait := openLibrary(t, addresses)
 	third, gate := openLibrary(t, addresses)
 	h := acquire(t, holder, key)
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := recipetest.NewAttempt()
-	got := acquiringUntil(ctx, t, wait, waiter.Acquire, key, gone)
-	cancel()
-	recipetest.WantOutcome(t, "the wait", (<-got).err, impls.ErrUnknown)
+	gone := abandoned(t, wait, waiter, key, 1)
 	lock := waiter.claims[gone]
 	next := acquiring(t, gate, third.Acquire, key, recipetest.NewAttempt())
 	release(t, h)
@@ -98,16 +93,7 @@ func goesOn(t *testing.T, addresses []string) {
 	h = granted(t, <-next)
 
 	// The same again, cleaned up while the library still waits for another.
-	ctx, cancel = context.WithCancel(t.Context())
-	gone = recipetest.NewAttempt()
-	abandoned := make(chan error, 1)
-	go func() {
-		_, err := waiter.Acquire(ctx, key, gone)
-		abandoned <- err
-	}()
-	wait.Await(t, impls.StepWaiting, 2)
-	cancel()
-	recipetest.WantOutcome(t, "the wait", <-abandoned, impls.ErrUnknown)
+	gone = abandoned(t, wait, waiter, key, 2)
 	lock = waiter.claims[gone]
 	recipetest.WantOutcome(t, "clean up", waiter.Cleanup(t.Context(), key, gone), nil)
 	recipetest.WantOutcome(t, "clean up again", waiter.Cleanup(t.Context(), key, gone), impls.ErrLost)
@@ -125,11 +111,7 @@ func holderWaits(t *testing.T, addresses []string) {
 	const key = "holder waits"
 	c, gate := openLibrary(t, addresses)
 	h := acquire(t, c, key)
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := recipetest.NewAttempt()
-	got := acquiringUntil(ctx, t, gate, c.Acquire, key, gone)
-	cancel()
-	recipetest.WantOutcome(t, "the wait", (<-got).err, impls.ErrUnknown)
+	gone := abandoned(t, gate, c, key, 1)
 	recipetest.WantOutcome(t, "clean up", c.Cleanup(t.Context(), key, gone), nil)
 	if node(t, c, key, h.Attempt()) == "" {
 		t.Error("the clean-up has freed the lock")

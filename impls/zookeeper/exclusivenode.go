@@ -130,7 +130,7 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 		if _, ok := c.may[a]; !ok {
 			return impls.ErrLost // as its clean-up has found
 		}
-		return c.settle(a, c.removeAnyway(ctx, agreed(key)))
+		return c.settle(a, c.removeAnyway(ctx, s, agreed(key)))
 	}
 	return &hold{session: s, key: key, attempt: a, free: free}, nil
 }
@@ -139,10 +139,10 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 // connection for as long as a request may take, as the articles' own release does:
 // nil, ErrLost, or a doubt. Their retries are what makes a late release fatal, for
 // the first one after a session expired meets a closed connection.
-func (c *exclusiveClient) removeAnyway(ctx context.Context, path string) error {
+func (c *exclusiveClient) removeAnyway(ctx context.Context, s *session, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
-	return c.repeat(ctx, deletion(path), func() bool { return true }, false)
+	return c.repeat(ctx, s, deletion(path), true)
 }
 
 // settle forgets an attempt of which nothing can be left.

@@ -66,12 +66,9 @@ func freedBeforeWatch(t *testing.T, addresses []string) {
 	defer open()
 	h := acquire(t, openExclusive(t, addresses), key)
 	waiter := openAs(t, exclusiveNode{}, addresses, gate)
-	got := make(chan result, 1)
-	go func() {
-		h, err := waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
-		got <- result{h, err}
-	}()
-	gate.Await(t, stepWatch, 1)
+	got := recipetest.Begin(t, gate, stepWatch, 1, func() (impls.Hold, error) {
+		return waiter.Acquire(t.Context(), key, recipetest.NewAttempt())
+	})
 	release(t, h)
 	open()
 	release(t, granted(t, <-got))

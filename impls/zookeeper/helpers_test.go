@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -13,33 +14,30 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-// result is what an acquire came to that ran beside the test.
-type result struct {
-	hold impls.Hold
-	err  error
-}
-
 // acquiring begins an acquire and returns once it waits.
-func acquiring(t *testing.T, gate *recipetest.Gate, acquire func(context.Context, string, impls.Attempt) (impls.Hold, error), key string, a impls.Attempt) <-chan result {
-	return acquiringUntil(t.Context(), t, gate, acquire, key, a)
+func acquiring(t *testing.T, gate *recipetest.Gate, acquire func(context.Context, string, impls.Attempt) (impls.Hold, error), key string, a impls.Attempt) <-chan recipetest.Result {
+	t.Helper()
+	return recipetest.Begin(t, gate, impls.StepWaiting, 1, func() (impls.Hold, error) { return acquire(t.Context(), key, a) })
 }
 
-func acquiringUntil(ctx context.Context, t *testing.T, gate *recipetest.Gate, acquire func(context.Context, string, impls.Attempt) (impls.Hold, error), key string, a impls.Attempt) <-chan result {
+// abandoned is an attempt that was given up once it waited for the n-th time, and
+// owes a clean-up.
+func abandoned(t *testing.T, gate *recipetest.Gate, c impls.Client, key string, n int) impls.Attempt {
 	t.Helper()
-	got := make(chan result, 1)
-	go func() {
-		h, err := acquire(ctx, key, a)
-		got <- result{h, err}
-	}()
-	gate.Await(t, impls.StepWaiting, 1)
-	return got
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a := recipetest.NewAttempt()
+	got := recipetest.Begin(t, gate, impls.StepWaiting, n, func() (impls.Hold, error) { return c.Acquire(ctx, key, a) })
+	cancel()
+	recipetest.WantOutcome(t, "a wait that was given up", (<-got).Err, impls.ErrUnknown)
+	return a
 }
 
 // granted is the hold that an acquire must have come to.
-func granted(t *testing.T, r result) impls.Hold {
+func granted(t *testing.T, r recipetest.Result) impls.Hold {
 	t.Helper()
-	recipetest.WantOutcome(t, "acquire", r.err, nil)
-	return r.hold
+	recipetest.WantOutcome(t, "acquire", r.Err, nil)
+	return r.Hold
 }
 
 // try tries, which must come to want.
@@ -54,7 +52,7 @@ func try(t *testing.T, c impls.Client, key string, want error) impls.Hold {
 func acquire(t *testing.T, c impls.Client, key string) impls.Hold {
 	t.Helper()
 	h, err := c.Acquire(t.Context(), key, recipetest.NewAttempt())
-	return granted(t, result{h, err})
+	return granted(t, recipetest.Result{Hold: h, Err: err})
 }
 
 func release(t *testing.T, h impls.Hold) {
@@ -80,6 +78,7 @@ func (p *plug) pull(pulled bool) {
 func openPlugged(t *testing.T, r impls.Recipe, addresses []string, p *plug) impls.Client {
 	t.Helper()
 	cfg := config(addresses)
+	cfg.TTL = time.Second // which is what the test waits for
 	dial := cfg.Dial
 	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		p.mu.Lock()

@@ -21,11 +21,11 @@ func tryRead(t *testing.T, c impls.ReadWriter, key string, want error) impls.Hol
 }
 
 // waiting fails the test if somebody was granted the lock.
-func waiting(t *testing.T, who string, got <-chan result) {
+func waiting(t *testing.T, who string, got <-chan recipetest.Result) {
 	t.Helper()
 	select {
 	case r := <-got:
-		t.Fatalf("%s does not wait any more: %v", who, r.err)
+		t.Fatalf("%s does not wait any more: %v", who, r.Err)
 	default:
 	}
 }
@@ -57,7 +57,7 @@ func betweenWriters(t *testing.T, addresses []string) {
 	const key = "between"
 	holder, _ := openShared(t, addresses)
 	h := acquire(t, holder, key)
-	var got []<-chan result
+	var got []<-chan recipetest.Result
 	var gates []*recipetest.Gate
 	for i := range 3 {
 		c, gate := openShared(t, addresses)
@@ -86,7 +86,7 @@ func readersAfterWriter(t *testing.T, addresses []string) {
 	const key = "after"
 	holder, _ := openShared(t, addresses)
 	h := acquire(t, holder, key)
-	var readers []<-chan result
+	var readers []<-chan recipetest.Result
 	for range 3 {
 		c, gate := openShared(t, addresses)
 		readers = append(readers, acquiring(t, gate, c.AcquireRead, key, recipetest.NewAttempt()))

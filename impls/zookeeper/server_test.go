@@ -14,8 +14,9 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
+// config has a session that a busy machine does not lose.
 func config(addresses []string) impls.Config {
-	return recipetest.Config(addresses, impls.Account{}, time.Second)
+	return recipetest.Config(addresses, impls.Account{}, 5*time.Second)
 }
 
 // openAs opens a client of a recipe that tells steps, if not nil, where it is.

@@ -17,6 +17,7 @@ type Gate struct {
 	reached map[impls.Step]int
 	last    impls.Step
 	shut    map[impls.Step]chan struct{}
+	ended   error         // of the call that will come to no more steps
 	changed chan struct{} // closed, and made anew, at every step
 }
 
@@ -31,13 +32,26 @@ func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	g.mu.Lock()
 	g.reached[s]++
 	g.last = s
-	close(g.changed)
-	g.changed = make(chan struct{})
+	g.change()
 	shut := g.shut[s]
 	g.mu.Unlock()
 	if shut != nil {
 		<-shut
 	}
+}
+
+// call notes that a call begins, err nil, or has failed: then those who wait for
+// a step need not wait for ever.
+func (g *Gate) call(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = err
+	g.change()
+}
+
+func (g *Gate) change() {
+	close(g.changed)
+	g.changed = make(chan struct{})
 }
 
 // Shut holds the client when it comes to s from now on, until open is called,
@@ -80,10 +94,13 @@ func (g *Gate) await(t testing.TB, what string, there func() bool) {
 	t.Helper()
 	for {
 		g.mu.Lock()
-		ok, changed := there(), g.changed
+		ok, ended, changed := there(), g.ended, g.changed
 		g.mu.Unlock()
-		if ok {
+		switch {
+		case ok:
 			return
+		case ended != nil:
+			t.Fatalf("the client's call ended before it came to %s: %v", what, ended)
 		}
 		select {
 		case <-changed:
@@ -91,6 +108,27 @@ func (g *Gate) await(t testing.TB, what string, there func() bool) {
 			t.Fatalf("the test ended before the client came to %s", what)
 		}
 	}
+}
+
+// Result is what an acquire came to.
+type Result struct {
+	Hold impls.Hold
+	Err  error
+}
+
+// Begin begins an acquire, and returns once it has come to step s for the n-th
+// time. Gate is the client's.
+func Begin(t testing.TB, gate *Gate, s impls.Step, n int, acquire func() (impls.Hold, error)) <-chan Result {
+	t.Helper()
+	got := make(chan Result, 1)
+	gate.call(nil)
+	go func() {
+		h, err := acquire()
+		gate.call(err)
+		got <- Result{h, err}
+	}()
+	gate.Await(t, s, n)
+	return got
 }
 
 // Waiters are clients of a recipe whose waiters the server wakes.
@@ -113,8 +151,7 @@ func (w Waiters) Served(t *testing.T, key string) {
 	WantOutcome(t, "acquire", err, nil)
 	type grant struct {
 		waiter int
-		hold   impls.Hold
-		err    error
+		Result
 	}
 	granted := make(chan grant, w.N)
 	gates := make([]*Gate, w.N)
@@ -122,11 +159,8 @@ func (w Waiters) Served(t *testing.T, key string) {
 	for i := range gates {
 		gates[i], waiting[i] = NewGate(), true
 		c := w.Open(t, gates[i])
-		go func() {
-			h, err := c.Acquire(t.Context(), key, NewAttempt())
-			granted <- grant{i, h, err}
-		}()
-		gates[i].Await(t, impls.StepWaiting, 1)
+		got := Begin(t, gates[i], impls.StepWaiting, 1, func() (impls.Hold, error) { return c.Acquire(t.Context(), key, NewAttempt()) })
+		go func() { granted <- grant{i, <-got} }()
 		for earlier := range i {
 			if w.Arrivals {
 				gates[earlier].Await(t, impls.StepWoken, i-earlier)
@@ -147,12 +181,12 @@ func (w Waiters) Served(t *testing.T, key string) {
 		}
 		WantOutcome(t, "release", h.Release(t.Context()), nil)
 		g := <-granted
-		WantOutcome(t, "a waiter's acquire", g.err, nil)
+		WantOutcome(t, "a waiter's acquire", g.Err, nil)
 		if w.Ordered && g.waiter != i {
 			t.Errorf("waiter %d was served as number %d", g.waiter, i)
 		}
 		delete(waiting, g.waiter)
-		h = g.hold
+		h = g.Hold
 		for left := range waiting {
 			if w.Herd { // by this release, and before the next
 				by := i + 1
