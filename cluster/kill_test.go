@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -30,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// controller starts one server of each kind, names their pids on stdout and
-// waits.
+// controller starts servers of each kind, alone and together, names their pids
+// on stdout and waits.
 func controller() error {
 	run, err := supervise.Begin(os.Getenv("CLUSTER_TEST_BASE"))
 	if err != nil {
@@ -43,17 +44,22 @@ func controller() error {
 		errs []error
 		pids = map[string]int{}
 	)
+	specs := []cluster.Spec{{Backend: "redis", Topology: "replicated"}, {Backend: "mysql", Topology: "replicated"}}
 	for _, backend := range cluster.Backends() {
+		specs = append(specs, cluster.Spec{Backend: backend, Topology: "single"})
+	}
+	for _, spec := range specs {
 		wg.Go(func() {
-			spec := cluster.Spec{Backend: backend}
-			if backend == "etcd" {
+			if spec.Backend == "etcd" {
 				spec.Binary = os.Getenv("CLUSTER_TEST_ETCD")
 			}
 			c, err := cluster.Start(context.Background(), run, spec)
 			mu.Lock()
 			defer mu.Unlock()
 			if errs = append(errs, err); err == nil {
-				pids[backend] = c.Nodes()[0].Process.PID()
+				for _, n := range slices.Concat(c.Nodes(), c.Watchers()) {
+					pids[spec.Topology+" "+n.Name] = n.Process.PID()
+				}
 			}
 		})
 	}
@@ -94,6 +100,9 @@ func TestKillNine(t *testing.T) {
 	}
 	pids := map[string]int{}
 	err = json.NewDecoder(out).Decode(&pids)
+	if len(pids) != 5+6+2 {
+		t.Errorf("servers %v", pids)
+	}
 	// Alive until now, whatever comes next.
 	for backend, pid := range pids {
 		if syscall.Kill(pid, 0) != nil {
