@@ -82,7 +82,7 @@ func silentHolder(t *trial) {
 		t.nothing("let the holder go on: %w", err)
 	}
 	t.told(held, lost, "its process went on")
-	t.saysLost(held, next)
+	t.saysLost(held, next, t.free(held))
 }
 
 // told sees whether the lock tells a holder of its loss by itself.
@@ -100,19 +100,13 @@ func (t *trial) told(held, lost *call, after string) {
 	}
 }
 
-// saysLost releases a lock that has passed to another.
-func (t *trial) saysLost(held, next *call) {
-	ans := t.free(held)
+// saysLost sees what releases of a lock answer that has passed to another: the
+// first, and more if that is in doubt.
+func (t *trial) saysLost(held, next *call, ans answer) {
 	for deadline := time.Now().Add(t.Grace); ans.Outcome == history.Unknown && time.Now().Before(deadline); {
 		t.pause(5 * time.Millisecond)
 		ans = t.free(held)
 	}
-	t.judgeRelease(ans, next)
-}
-
-// judgeRelease sees what a release of a lock answered that had passed to
-// another.
-func (t *trial) judgeRelease(ans answer, next *call) {
 	switch ans.Outcome {
 	case history.Lost:
 		t.see(impls.SaysLost, Yes, "the release of a lock that had passed to another said that it was lost")
@@ -147,7 +141,7 @@ func cutOff(t *trial) {
 	}
 	t.told(held, lost, "its connections were cut")
 	a.order(order{Do: doNetwork, Network: alive})
-	t.saysLost(held, next)
+	t.saysLost(held, next, t.free(held))
 	if !t.guarded(c, key, next) {
 		t.see(impls.Symmetric, No, "a holder whose connections had been cut released, and freed its successor's lock")
 		return
@@ -184,7 +178,7 @@ func (t *trial) late(a, b, c *remote, key string, held, release *call, where str
 	ans := t.answered("a late release", release)
 	// Before the lease's end the successor may owe the lock to the release.
 	if held.got.LeaseEnd != 0 && next.got.Returned > held.got.LeaseEnd {
-		t.judgeRelease(ans, next)
+		t.saysLost(held, next, ans)
 	}
 	if !t.guarded(c, key, next) {
 		t.see(impls.Symmetric, No, "a holder was stopped before %s, until another was granted the lock; it went on, and a third was granted the lock that its successor held (the release answered %s)", where, ans.Outcome)
