@@ -38,7 +38,7 @@ func TestKillAndRestart(t *testing.T) {
 			func(t *testing.T, c *cluster.Cluster) { createZooKeeper(t, c.Addresses()) },
 			func(t *testing.T, c *cluster.Cluster) { existsZooKeeper(t, c.Addresses()) }},
 		{"mysql", nil, useMySQL, func(t *testing.T, c *cluster.Cluster) {
-			db := openMySQL(t, c)
+			db := sqlAt(t, c, 0)
 			defer db.Close()
 			var a int
 			if err := db.QueryRowContext(t.Context(), "SELECT a FROM t").Scan(&a); err != nil || a != 1 {

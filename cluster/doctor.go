@@ -72,6 +72,8 @@ func diagnoseBackend(backend, override string) Finding {
 		jar, _, _ := strings.Cut(cp, string(filepath.ListSeparator))
 		f.Found = strings.TrimSpace(b.Product+" "+b.Version) + " at " + jar + ", java " + b.Extra["java"] + " at " + b.Path
 	}
+	// No topology needs more than the server: a sentinel is the same program.
+	f.Found += " (" + strings.Join(Topologies(backend), ", ") + ")"
 	return f
 }
 

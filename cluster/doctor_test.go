@@ -21,7 +21,7 @@ func TestDiagnose(t *testing.T) {
 	if redis := r.Backends[0]; redis.Works || !strings.Contains(redis.Why, "/nonexistent/redis") {
 		t.Errorf("a server that is not there: %+v", redis)
 	}
-	if mc := r.Backends[3]; !mc.Works || !strings.Contains(mc.Found, "memcached 1.") {
+	if mc := r.Backends[3]; !mc.Works || !strings.Contains(mc.Found, "memcached 1.") || !strings.HasSuffix(mc.Found, "(single, sharded)") {
 		t.Errorf("a server that is there: %+v", mc)
 	}
 }

@@ -1,13 +1,11 @@
 package cluster_test
 
 import (
-	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -58,21 +56,8 @@ func useEtcd(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// openMySQL logs in as a client does.
-func openMySQL(t *testing.T, c *cluster.Cluster) *sql.DB {
-	t.Helper()
-	cfg := mysqldriver.NewConfig()
-	account := c.Account()
-	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr = account.User, account.Password, account.Database, "tcp", c.Addresses()[0]
-	connector, err := mysqldriver.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sql.OpenDB(connector)
-}
-
 func useMySQL(t *testing.T, c *cluster.Cluster) {
-	db := openMySQL(t, c)
+	db := sqlAt(t, c, 0)
 	defer db.Close()
 	for _, query := range []string{"CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t VALUES (1)", "SELECT a FROM t", "SELECT GET_LOCK('x', 0)"} {
 		if _, err := db.ExecContext(t.Context(), query); err != nil {

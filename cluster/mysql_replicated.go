@@ -146,6 +146,12 @@ func (m mysql) promote(ctx context.Context, c *Cluster, n *Node, fenced bool) er
 	if n.index == old.index {
 		return mysqlDo(ctx, n, words.open)
 	}
+	// One that does not apply has to be left as it is: a MariaDB that neither
+	// reads nor applies throws away what it has received when it starts again,
+	// for it means to ask the primary once more.
+	if _, err := mysqlApplying(ctx, n, words); err != nil {
+		return err
+	}
 	reachable := old.alive() && !old.paused()
 	if fenced && old.alive() {
 		if err := m.caughtUp(ctx, c, old, n); err != nil {
@@ -183,7 +189,7 @@ func (m mysql) caughtUp(ctx context.Context, c *Cluster, old, n *Node) error {
 	if !refuses {
 		return fmt.Errorf("%w: %s; Fence it or Kill it first", ErrNotFenced, old.Name)
 	}
-	return again(ctx, func() (bool, error) {
+	err = again(ctx, func() (bool, error) {
 		var has [2]variables
 		for i, one := range []*Node{old, n} {
 			if has[i], err = mysqlRows(ctx, one, "SHOW GLOBAL VARIABLES LIKE 'gtid%'"); err != nil {
@@ -192,6 +198,10 @@ func (m mysql) caughtUp(ctx context.Context, c *Cluster, old, n *Node) error {
 		}
 		return !c.mysqlWords().behind(has[0], has[1]), nil
 	})
+	if err != nil {
+		return fmt.Errorf("wait until it has all of %s: %w", old.Name, err)
+	}
+	return nil
 }
 
 // mysqlApplied returns when a replica that reads no more has applied what it
@@ -200,15 +210,9 @@ func (m mysql) caughtUp(ctx context.Context, c *Cluster, old, n *Node) error {
 func mysqlApplied(ctx context.Context, n *Node, words mysqlWords) error {
 	waiting := 0
 	return again(ctx, func() (bool, error) {
-		s, err := mysqlRow(ctx, n, words.status)
+		s, err := mysqlApplying(ctx, n, words)
 		if err != nil {
 			return false, err
-		}
-		if s == nil {
-			return true, nil // it is no replica, so there is nothing to apply
-		}
-		if s["Slave_SQL_Running"] != "Yes" {
-			return false, fmt.Errorf("%w: it cannot apply what it has received: %s", ErrServer, s["Last_SQL_Error"])
 		}
 		if s["Master_Log_File"] == s["Relay_Master_Log_File"] && s["Read_Master_Log_Pos"] == s["Exec_Master_Log_Pos"] {
 			return true, nil
@@ -220,6 +224,19 @@ func mysqlApplied(ctx context.Context, n *Node, words mysqlWords) error {
 		waiting++
 		return waiting > 20, nil
 	})
+}
+
+// mysqlApplying returns the status of a replica that applies what it receives.
+func mysqlApplying(ctx context.Context, n *Node, words mysqlWords) (map[string]string, error) {
+	s, err := mysqlRow(ctx, n, words.status)
+	switch {
+	case err != nil:
+	case s == nil:
+		err = fmt.Errorf("%w: it is a replica of nobody; Kill and Restart it", ErrServer)
+	case s["Slave_SQL_Running"] != "Yes":
+		err = fmt.Errorf("%w: it does not apply what it has received: %s", ErrServer, s["Last_SQL_Error"])
+	}
+	return s, err
 }
 
 // rejoin opens the primary again, and makes any other node its replica, whatever

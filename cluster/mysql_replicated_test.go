@@ -11,13 +11,18 @@ import (
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls"
 )
 
 // sqlAt logs in to a node as clients do.
 func sqlAt(t *testing.T, c *cluster.Cluster, node int) *sql.DB {
 	t.Helper()
+	return sqlAs(t, c, node, c.Account())
+}
+
+func sqlAs(t *testing.T, c *cluster.Cluster, node int, account impls.Account) *sql.DB {
+	t.Helper()
 	cfg := mysqldriver.NewConfig()
-	account := c.Account()
 	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr = account.User, account.Password, account.Database, "tcp", c.Addresses()[node]
 	connector, err := mysqldriver.NewConnector(cfg)
 	if err != nil {
@@ -30,7 +35,9 @@ func sqlAt(t *testing.T, c *cluster.Cluster, node int) *sql.DB {
 
 func write(t *testing.T, c *cluster.Cluster, node, value int) error {
 	t.Helper()
-	_, err := sqlAt(t, c, node).ExecContext(t.Context(), "INSERT INTO r VALUES (?)", value)
+	db := sqlAt(t, c, node)
+	defer db.Close()
+	_, err := db.ExecContext(t.Context(), "INSERT INTO r VALUES (?)", value)
 	return err
 }
 
@@ -42,6 +49,16 @@ func arrives(t *testing.T, c *cluster.Cluster, node, value int) {
 		var got int
 		return db.QueryRowContext(t.Context(), "SELECT a FROM r WHERE a = ?", value).Scan(&got)
 	})
+}
+
+// administer does at a node what clients may not.
+func administer(t *testing.T, c *cluster.Cluster, node int, statement string) {
+	t.Helper()
+	db := sqlAs(t, c, node, impls.Account{User: "root"})
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pair starts a primary and its replica, with a table.
@@ -127,6 +144,15 @@ func TestMySQLSemiSync(t *testing.T) {
 	}
 	if err := c.Healthy(t.Context()); err != nil {
 		t.Errorf("healthy: %v", err)
+	}
+	for _, setting := range []string{"OFF", "ON"} {
+		administer(t, c, 0, "SET GLOBAL rpl_semi_sync_master_enabled="+setting)
+		await(t, "semi-synchronous "+setting, func() error {
+			if err := c.Healthy(t.Context()); (err == nil) != (setting == "ON") || err != nil && !strings.Contains(err.Error(), "without waiting") {
+				return fmt.Errorf("healthy: %w", err)
+			}
+			return nil
+		})
 	}
 	run := clustertest.Run(t)
 	_, err := cluster.Start(t.Context(), run, cluster.Spec{Backend: "mysql", Topology: "replicated", Settings: map[string]string{"semi-sync": "perhaps"}})
@@ -223,6 +249,38 @@ func TestMySQLRestart(t *testing.T) {
 	healthy(t, c)
 }
 
+// TestMySQLReceived: what the replica has received and not yet applied is not
+// lost with the primary, and a replica that does not follow is not healthy.
+func TestMySQLReceived(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := pair(t, nil)
+	administer(t, c, 1, "STOP SLAVE SQL_THREAD")
+	if err := c.Healthy(ctx); !errors.Is(err, cluster.ErrServer) || !strings.Contains(err.Error(), "does not follow") {
+		t.Errorf("healthy: %v", err)
+	}
+	for i := 2; i < 200; i++ {
+		if err := write(t, c, 0, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "all to be received", func() error { return c.Received(ctx, 1, 0) })
+	if err := c.Kill(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Promote(ctx, 1); !errors.Is(err, cluster.ErrServer) {
+		t.Errorf("promotion of one that applies nothing: %v", err)
+	}
+	administer(t, c, 1, "START SLAVE SQL_THREAD")
+	if err := c.Promote(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	var rows int
+	if err := sqlAt(t, c, 1).QueryRowContext(ctx, "SELECT COUNT(*) FROM r").Scan(&rows); err != nil || rows != 199 {
+		t.Errorf("%d rows, %v; want 199", rows, err)
+	}
+}
+
 // TestMySQLSplit: a controller that takes a paused primary for dead has two that
 // take writes. What the old one then took is nowhere else, and the old one says
 // so when it is to follow.
@@ -252,6 +310,15 @@ func TestMySQLSplit(t *testing.T) {
 	}
 	if node, err := c.Leader(ctx); !errors.Is(err, cluster.ErrNoLeader) || !strings.Contains(err.Error(), "both") {
 		t.Errorf("node %d leads, %v", node, err)
+	}
+	if err := c.Fence(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Promote(ctx, 0); !errors.Is(err, cluster.ErrServer) || !strings.Contains(err.Error(), "replica of nobody") {
+		t.Errorf("promotion of one that never followed: %v", err)
+	}
+	if err := c.Promote(ctx, 1); err != nil {
+		t.Errorf("open it again: %v", err)
 	}
 	if err := c.Kill(ctx, 0); err != nil {
 		t.Fatal(err)

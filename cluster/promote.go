@@ -31,7 +31,8 @@ type promoter interface {
 //
 // The error is ErrNotFenced if the old primary may still take writes, as when it
 // is paused; ErrUnsupported where servers find a leader by themselves; ErrServer
-// if the replica cannot apply what it has; ErrSpec, ErrStopped.
+// if the replica cannot apply what it has; ErrSpec, ErrStopped. It may be tried
+// again.
 func (c *Cluster) Promote(ctx context.Context, node int) error { return c.promote(ctx, node, true) }
 
 // PromoteUnfenced is Promote without a look at the old primary, as controllers

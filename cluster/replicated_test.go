@@ -1,8 +1,10 @@
 package cluster_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,24 @@ func healthy(t *testing.T, c *cluster.Cluster) {
 	await(t, "healthy", func() error { return c.Healthy(t.Context()) })
 }
 
+// spread sets a key and waits until both replicas have it. (WAIT is for what
+// its own connection wrote.)
+func spread(t *testing.T, address, key string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "SET %s 1\r\nWAIT 2 60000\r\n", key)
+	answers := bufio.NewReader(conn)
+	for _, want := range []string{"+OK\r\n", ":2\r\n"} {
+		if line, err := answers.ReadString('\n'); err != nil || line != want {
+			t.Fatalf("%s is answered by %q, %v; want %q", key, line, err, want)
+		}
+	}
+}
+
 // TestRedisReplicated: the sentinels find a master, replicas have its writes,
 // and only the master's counters are told.
 func TestRedisReplicated(t *testing.T) {
@@ -74,8 +94,7 @@ func TestRedisReplicated(t *testing.T) {
 	for _, a := range c.Directory() {
 		talkTo(t, a, "SENTINEL CKQUORUM lockbench\r\n", "+OK 3 usable")
 	}
-	talk(t, c, "SET a 1\r\n", "+OK")
-	talk(t, c, "WAIT 2 60000\r\n", ":2")
+	spread(t, c.Addresses()[0], "a")
 	for _, a := range c.Addresses()[1:] {
 		talkTo(t, a, "EXISTS a\r\n", ":1")
 		talkTo(t, a, "SET a 2\r\n", "-READONLY")
@@ -118,8 +137,7 @@ func TestRedisFailover(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			c := clustertest.Start(t, "redis", "replicated")
-			talk(t, c, "SET a 1\r\n", "+OK")
-			talk(t, c, "WAIT 2 60000\r\n", ":2")
+			spread(t, c.Addresses()[0], "a")
 			old, back := 0, func() error { return nil }
 			switch how {
 			case "kill":
@@ -149,11 +167,26 @@ func TestRedisFailover(t *testing.T) {
 			healthy(t, c)
 			// On a busy machine the sentinels may have chosen once more.
 			now = leads(t, c, anyNode)
-			talkTo(t, c.Addresses()[now], "SET c 1\r\n", "+OK")
-			talkTo(t, c.Addresses()[now], "WAIT 2 60000\r\n", ":2")
+			spread(t, c.Addresses()[now], "c")
 			for _, a := range c.Addresses() {
 				talkTo(t, a, "EXISTS a c\r\n", ":2")
 			}
 		})
 	}
+}
+
+// TestDetachedReplica: a master beside the master is no healthy replica, until
+// the sentinels have seen to it.
+func TestDetachedReplica(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, "redis", "replicated")
+	talkTo(t, c.Addresses()[2], "REPLICAOF NO ONE\r\n", "+OK")
+	if err := c.Healthy(t.Context()); !errors.Is(err, cluster.ErrServer) {
+		t.Errorf("healthy: %v", err)
+	}
+	if node, err := c.Leader(t.Context()); err != nil || node != 0 {
+		t.Errorf("node %d leads, %v", node, err)
+	}
+	healthy(t, c)
+	talkTo(t, c.Addresses()[2], "SET a 1\r\n", "-READONLY")
 }

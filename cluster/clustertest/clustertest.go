@@ -47,9 +47,11 @@ func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 		if !t.Failed() {
 			return
 		}
-		for _, n := range c.Info().Nodes {
-			if log, err := os.ReadFile(n.Log); err == nil {
-				t.Logf("log of %s:\n%s", n.Name, log[max(0, len(log)-4000):])
+		// Those of the sentinels too, who are no nodes.
+		logs, _ := filepath.Glob(filepath.Join(spec.LogDir, "*.log"))
+		for _, path := range logs {
+			if log, err := os.ReadFile(path); err == nil {
+				t.Logf("%s:\n%s", filepath.Base(path), log[max(0, len(log)-4000):])
 			}
 		}
 	})
