@@ -74,6 +74,7 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 		d.unmeasured("token_regressions", "the recipe has no fencing tokens")
 	}
 	d.registers(rep)
+	d.lossSignals()
 	for _, c := range rep.Causes {
 		safety.Causes = append(safety.Causes, scenario.Cause{Cause: c.Cause, Count: c.Count})
 	}

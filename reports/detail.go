@@ -182,6 +182,13 @@ func numbers(r result) []fact {
 	fs = append(fs, fact{"overlaps", fmt.Sprintf("%s pairs in %s, %s together", count(s.Overlaps), counted(s.OverlapIncidents, "incident", "incidents"), nanos(float64(s.OverlapNS)))},
 		fact{"breaches of the lock's word", count(s.Breaches)}, fact{"contended grants", count(s.ContendedGrants)},
 		fact{"token regressions", counted0(s.TokenRegressions)}, fact{"lost updates", counted0(s.LostUpdates)}, fact{"stale writes accepted", counted0(s.StaleWrites)})
+	if l := s.LossSignals; l != nil {
+		text := fmt.Sprintf("%d in time, %d late, %d never", l.InTime, l.Late, l.Missing)
+		if l.Late > 0 {
+			text += fmt.Sprintf(" (at worst %s after the next grant)", nanos(float64(l.WorstLateNS)))
+		}
+		fs = append(fs, fact{"told of the loss", text})
+	}
 	if s.TakeoverBoundNS > 0 {
 		fs = append(fs, fact{"longest wait for a free key", fmt.Sprintf("%s (bound %s)", nanos(float64(s.LongestStuckNS)), nanos(float64(s.TakeoverBoundNS)))})
 	}

@@ -224,11 +224,23 @@ type Safety struct {
 	Registers        []Register `json:"registers,omitempty"`
 	ContendedGrants  int64      `json:"contended_grants"`
 	LongestStuckNS   int64      `json:"longest_stuck_ns"`
-	TakeoverBoundNS  int64      `json:"takeover_bound_ns"`
+	// LossSignals is null where the recipe tells nobody, or nobody lost a lock.
+	LossSignals     *LossSignals `json:"loss_signals"`
+	TakeoverBoundNS int64        `json:"takeover_bound_ns"`
 
 	Causes    []Cause   `json:"causes"`
 	Witnesses []Witness `json:"witnesses,omitempty"` // the first few of each class
 	Damage    []string  `json:"history_damage,omitempty"`
+}
+
+// LossSignals counts the holds that were lost, by whether their clients learned
+// it from the lock.
+type LossSignals struct {
+	InTime int64 `json:"in_time"` // before another was granted the key
+	Late   int64 `json:"late"`    // after that
+	// Missing: never, though another was granted the key while they held it.
+	Missing     int64 `json:"missing"`
+	WorstLateNS int64 `json:"worst_late_ns"` // after the other's grant
 }
 
 // Register is the account of one guarded register, over all its keys.
