@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // mysqlWords is how a product spells what both products do.
 type mysqlWords struct {
@@ -17,6 +20,8 @@ type mysqlWords struct {
 	follow      func(port int) []string   // be a replica of the server at port
 	forget      []string                  // be none
 	behind      func(p, r variables) bool // replica r has not yet all that primary p has
+	// applied: a replica with this status has applied all that it received.
+	applied func(ctx context.Context, n *Node, status variables) (bool, error)
 }
 
 // variables of a server, by name.
@@ -57,5 +62,9 @@ func mariaDBWords() mysqlWords {
 		},
 		forget: []string{"STOP SLAVE", "RESET SLAVE ALL"},
 		behind: func(p, r variables) bool { return p["gtid_binlog_pos"] != r["gtid_slave_pos"] },
+		applied: func(ctx context.Context, n *Node, status variables) (bool, error) {
+			v, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'gtid_slave_pos'")
+			return v["gtid_slave_pos"] == status["Gtid_IO_Pos"], err
+		},
 	}
 }

@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // mysqlOracleWords are those of MySQL 8.0.26 and later.
 func mysqlOracleWords() mysqlWords {
@@ -40,5 +43,9 @@ func mysqlOracleWords() mysqlWords {
 		},
 		forget: []string{"STOP REPLICA", "RESET REPLICA ALL"},
 		behind: func(p, r variables) bool { return p["gtid_executed"] != r["gtid_executed"] },
+		applied: func(ctx context.Context, n *Node, status variables) (bool, error) {
+			v, err := mysqlRows(ctx, n, "SELECT 'all', GTID_SUBSET('"+status["Retrieved_Gtid_Set"]+"', @@GLOBAL.gtid_executed)")
+			return v["all"] == "1", err
+		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -152,8 +151,8 @@ func (m mysql) promote(ctx context.Context, c *Cluster, n *Node, fenced bool) er
 	if _, err := mysqlApplying(ctx, n, words); err != nil {
 		return err
 	}
-	reachable := old.alive() && !old.paused()
-	if fenced && old.alive() {
+	handover := fenced && old.alive()
+	if handover {
 		if err := m.caughtUp(ctx, c, old, n); err != nil {
 			return err
 		}
@@ -168,7 +167,7 @@ func (m mysql) promote(ctx context.Context, c *Cluster, n *Node, fenced bool) er
 		return err
 	}
 	c.primary = n.index
-	if fenced && reachable {
+	if handover {
 		if err := mysqlDo(ctx, old, words.follow(n.ports[0])...); err != nil {
 			return fmt.Errorf("it is the primary now, but %s does not follow it: %w", old.Name, err)
 		}
@@ -205,24 +204,15 @@ func (m mysql) caughtUp(ctx context.Context, c *Cluster, old, n *Node) error {
 }
 
 // mysqlApplied returns when a replica that reads no more has applied what it
-// has read. The last transaction may have come only in part: then it waits for
-// the rest, and never gets it.
+// has received in full. A last transaction that came only in part is lost, as
+// if it had not come.
 func mysqlApplied(ctx context.Context, n *Node, words mysqlWords) error {
-	waiting := 0
 	return again(ctx, func() (bool, error) {
 		s, err := mysqlApplying(ctx, n, words)
 		if err != nil {
 			return false, err
 		}
-		if s["Master_Log_File"] == s["Relay_Master_Log_File"] && s["Read_Master_Log_Pos"] == s["Exec_Master_Log_Pos"] {
-			return true, nil
-		}
-		if !strings.Contains(s["Slave_SQL_Running_State"], "has read all relay log") {
-			waiting = 0
-			return false, nil
-		}
-		waiting++
-		return waiting > 20, nil
+		return words.applied(ctx, n, s)
 	})
 }
 

@@ -281,6 +281,37 @@ func TestMySQLReceived(t *testing.T) {
 	}
 }
 
+// TestMySQLPromoteRestarted: a replica that was away, and came back only when
+// nobody was left to tell it anything, can take the place too.
+func TestMySQLPromoteRestarted(t *testing.T) {
+	t.Parallel()
+	c := pair(t, nil)
+	for _, i := range []int{1, 0} {
+		if err := c.Kill(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Promote(t.Context(), 1); !errors.Is(err, cluster.ErrServer) {
+		t.Errorf("promotion of a dead one: %v", err)
+	}
+	if err := c.Restart(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, c, 1)
+	if err := c.Promote(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	arrives(t, c, 1, 1)
+	if err := write(t, c, 1, 2); err != nil {
+		t.Error(err)
+	}
+	if err := c.Restart(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	arrives(t, c, 0, 2)
+	healthy(t, c)
+}
+
 // TestMySQLSplit: a controller that takes a paused primary for dead has two that
 // take writes. What the old one then took is nowhere else, and the old one says
 // so when it is to follow.
