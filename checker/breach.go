@@ -1,7 +1,5 @@
 package checker
 
-import "github.com/lockbench/lockbench/history"
-
 // What the lock's own answers prove of a grant is a span from ar to rc: it
 // certainly held from ar, and to rc. Two grants of one key fit together if and
 // only if NOT (g.ar < h.rc AND h.ar < g.rc): put every grant at its ar and
@@ -23,7 +21,7 @@ import "github.com/lockbench/lockbench/history"
 // time; ok is false if nothing is.
 func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	a := &p.attempts[i]
-	if a.malformed || a.inner {
+	if a.inner {
 		return span{}, span{}, false
 	}
 	grant := &p.calls[a.acquire]
@@ -151,7 +149,8 @@ func (p *part) classify(group []span, total int64) {
 				class = ZombieSuccess
 			}
 		}
-		p.keep(p.pairWitness(class, pair[0], pair[1]))
+		w, calls := p.pairWitness(class, pair[0], pair[1])
+		p.keep(w, calls...)
 	}
 }
 
@@ -185,10 +184,9 @@ func (p *part) zombies(spans []span, proved int64) int64 {
 
 // answers looks for a breach within one attempt.
 func (p *part) answers(a *attempt) {
-	if a.malformed || a.also {
+	if a.also {
 		return
 	}
-	grant := p.calls[a.acquire]
 	// Nothing succeeds any more once the attempt's lock is over; an unknown
 	// acquire may have had its effect after it was found to have left nothing.
 	for _, end := range []int32{a.over, a.gone} {
@@ -196,7 +194,7 @@ func (p *part) answers(a *attempt) {
 			continue
 		}
 		if late := &p.calls[a.proof]; late.Seq > p.calls[end].Seq && late.Invoke >= returned(&p.calls[end]) {
-			p.breach(ZombieSuccess, grant, p.calls[end], p.calls[a.proof])
+			p.breach(ZombieSuccess, a.acquire, end, a.proof)
 			break
 		}
 	}
@@ -206,25 +204,26 @@ func (p *part) answers(a *attempt) {
 	if a.vague || !p.lostUnsent(a) || !p.unbroken(a, a.lostAnswer) {
 		return
 	}
-	answer := p.calls[a.lostAnswer]
+	answer := &p.calls[a.lostAnswer]
 	if !p.opt.Leased {
 		// A mutex whose client was told first may be gone; one that is merely
 		// missing when it is released was not kept.
 		if a.toldLost == none || before(p.calls, a.lostAnswer, a.toldLost) {
-			p.breach(LostLock, grant, answer)
+			p.breach(LostLock, a.acquire, a.lostAnswer)
 		}
 		return
 	}
 	if a.lastExtend != none && p.calls[a.lastExtend].Invoke > answer.Invoke {
 		return // it was not lost after all, which is a breach above
 	}
-	if until := p.leaseTime(a); until > 0 && returned(&answer) < until {
-		p.breach(LostLock, grant, answer)
+	if until := p.leaseTime(a); until > 0 && returned(answer) < until {
+		p.breach(LostLock, a.acquire, a.lostAnswer)
 	}
 }
 
-func (p *part) breach(class Class, calls ...history.Call) {
+// breach counts a breach that the calls prove, in the order given.
+func (p *part) breach(class Class, calls ...int32) {
 	p.rep.Breaches[class]++
-	last := calls[len(calls)-1]
-	p.keep(Witness{Class: class, Key: p.key, Calls: calls, From: calls[0].Return, To: last.Return})
+	first, last := &p.calls[calls[0]], &p.calls[calls[len(calls)-1]]
+	p.keep(Witness{Class: class, Key: p.key, From: first.Return, To: last.Return}, calls...)
 }

@@ -3,8 +3,6 @@ package checker
 import (
 	"cmp"
 	"slices"
-
-	"github.com/lockbench/lockbench/history"
 )
 
 // A try that was refused proves that somebody had the lock at a moment between
@@ -36,7 +34,7 @@ func (p *part) busy(fit bool) {
 		p.lonely(refused, append(items, p.underway()...))
 	case !fit, p.opt.Leased && p.opt.Reentrant:
 		p.lonely(refused, items)
-	case p.anyShared():
+	case p.sharing:
 		p.envelopes(refused, items)
 	default:
 		p.search(refused, items)
@@ -45,7 +43,7 @@ func (p *part) busy(fit bool) {
 
 // inVain reports a try that was refused although nobody can have had the lock.
 func (p *part) inVain(r refusal, items []item) {
-	try := p.calls[p.attempts[r.at].acquire]
+	try := p.acquire(r.at)
 	if p.full(UnexplainedBusy) {
 		p.refused(try)
 		return
@@ -54,9 +52,11 @@ func (p *part) inVain(r refusal, items []item) {
 	// after began.
 	earlier, later := none, none
 	for _, x := range items {
+		if x.optional {
+			continue
+		}
 		a := &p.attempts[x.at]
 		switch {
-		case x.optional || a.acquire == none:
 		case x.rr < r.from && a.proof != none && (earlier == none || p.stamp(a.proof) > p.stamp(earlier)):
 			earlier = a.proof
 		case x.ac > r.to && (later == none || p.calls[a.acquire].Invoke < p.calls[later].Invoke):
@@ -68,43 +68,36 @@ func (p *part) inVain(r refusal, items []item) {
 
 // refused counts a try that should not have been refused, and shows it with
 // the other calls, where they are known.
-func (p *part) refused(try history.Call, others ...int32) {
+func (p *part) refused(try int32, others ...int32) {
 	p.rep.Breaches[UnexplainedBusy]++
-	w := Witness{Class: UnexplainedBusy, Key: p.key, Calls: []history.Call{try}, From: try.Invoke, To: try.Return}
+	calls := []int32{try}
 	for _, i := range others {
 		if i != none {
-			w.Calls = append(w.Calls, p.calls[i])
+			calls = append(calls, i)
 		}
 	}
-	p.keep(w)
-}
-
-func (p *part) anyShared() bool {
-	return slices.ContainsFunc(p.attempts, func(a attempt) bool { return a.shared })
+	c := &p.calls[try]
+	p.keep(Witness{Class: UnexplainedBusy, Key: p.key, From: c.Invoke, To: c.Return}, calls...)
 }
 
 // underway gives every attempt's time on the way, whether it got the lock or
 // not: a place in a queue stands for as long.
 func (p *part) underway() []item {
 	var list []item
-	for i := range p.attempts {
-		a := &p.attempts[i]
-		if a.malformed {
-			continue
-		}
-		c := &p.calls[a.acquire]
+	for i := range int32(len(p.attempts) + len(p.alone)) {
+		c := &p.calls[p.acquire(i)]
 		end := returned(c)
-		if a.unknown(p.calls) {
-			end = p.freed(a)
+		if int(i) < len(p.attempts) && p.attempts[i].unknown(p.calls) {
+			end = p.freed(&p.attempts[i])
 		}
 		u := p.uncertainty(c.Client)
-		list = append(list, item{ac: c.Invoke - u, rr: end + u, at: int32(i), optional: true})
+		list = append(list, item{ac: c.Invoke - u, rr: end + u, at: i, optional: true})
 	}
 	return list
 }
 
 // lonely finds the tries that were refused while no other attempt was about.
-func (p *part) lonely(refused []refusal, about []item) {
+func (p *part) lonely(refused []int32, about []item) {
 	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
 	// The furthest two ends of different attempts among the items so far.
 	type ends struct {
@@ -125,7 +118,8 @@ func (p *part) lonely(refused []refusal, about []item) {
 		}
 		ahead[i+1] = e
 	}
-	for _, r := range refused {
+	for _, number := range refused {
+		r := p.refusal(number)
 		k, _ := slices.BinarySearchFunc(about, r.to, func(x item, t int64) int {
 			if x.ac <= t {
 				return -1

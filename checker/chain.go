@@ -3,8 +3,6 @@ package checker
 import (
 	"cmp"
 	"slices"
-
-	"github.com/lockbench/lockbench/history"
 )
 
 // A lease of known time pushes what follows: whoever was granted the lock after
@@ -27,7 +25,7 @@ type link struct {
 
 // chain finds grants that came within the time of those before them.
 func (p *part) chain() {
-	if p.leaseLength() <= 0 || p.damage > 0 || p.anyShared() {
+	if p.leaseLength() <= 0 || p.damage > 0 || p.sharing {
 		return
 	}
 	var links []link
@@ -57,7 +55,7 @@ func (p *part) chain() {
 	}
 }
 
-func (p *part) grantOf(at int32) history.Call { return p.calls[p.attempts[at].acquire] }
+func (p *part) grantOf(at int32) int32 { return p.attempts[at].acquire }
 
 // leastEnd is the earliest end of a's lease, if it was granted at the moment
 // given.

@@ -19,7 +19,12 @@ func Check(h *history.History, o Options) Report {
 	for range min(len(keys), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for key := range todo {
-				j.judge(key, h.Calls, keys[key])
+				of := keys[key]
+				for v := j.Open(key, len(of)); v != nil; v = v.Done() {
+					for _, i := range of {
+						v.Visit(&h.Calls[i])
+					}
+				}
 			}
 		})
 	}

@@ -12,12 +12,12 @@ import (
 type cell struct {
 	used     bool
 	fenced   bool
-	writes   []int32 // writes that clients know to be accepted
-	accepted []int32 // those and the reads
+	writes   []*history.Call // writes that clients know to be accepted
+	accepted []*history.Call // those and the reads
 	unsure   int64
-	stale    []int32
+	stale    []*history.Call
 	rejected int64
-	final    int32
+	final    *history.Call
 }
 
 // damaged judges the registers: each accepted write put one more than it had
@@ -35,11 +35,11 @@ func (p *part) account(c *cell, reg *Register) {
 	reg.Acknowledged, reg.Uncertain = int64(len(c.writes)), c.unsure
 	reg.StaleWrites, reg.Rejected = int64(len(c.stale)), c.rejected
 	p.staleWrites(c)
-	if c.final == none {
+	if c.final == nil {
 		reg.Known = len(c.writes) == 0 && c.unsure == 0
 		return
 	}
-	final := &p.calls[c.final]
+	final := c.final
 	acked, accepted := uint64(len(c.writes)), final.Arg
 	reg.Accepted, reg.Final = int64(accepted), int64(final.Value)
 	where := fmt.Sprintf("key %d", p.key)
@@ -76,10 +76,10 @@ func (r *Register) add(x Register) {
 func (p *part) cellsOf() []*cell {
 	var cells []*cell
 	for _, fenced := range []bool{false, true} {
-		c := &cell{fenced: fenced, final: none}
-		for _, i := range p.guarded {
-			if (p.calls[i].Flags&history.FlagFenced != 0) == fenced {
-				c.add(p.calls, i)
+		c := &cell{fenced: fenced}
+		for i := range p.guarded {
+			if call := &p.guarded[i]; (call.Flags&history.FlagFenced != 0) == fenced {
+				c.add(call)
 				c.used = true
 			}
 		}
@@ -87,28 +87,27 @@ func (p *part) cellsOf() []*cell {
 			continue
 		}
 		cells = append(cells, c)
-		for _, list := range [][]int32{c.writes, c.accepted, c.stale} {
-			slices.SortFunc(list, func(a, b int32) int { return inTime(&p.calls[a], &p.calls[b]) })
+		for _, list := range [][]*history.Call{c.writes, c.accepted, c.stale} {
+			slices.SortFunc(list, inTime)
 		}
 	}
 	return cells
 }
 
-func (c *cell) add(calls []history.Call, i int32) {
-	call := &calls[i]
+func (c *cell) add(call *history.Call) {
 	if call.Kind == history.KindFinal {
-		if c.final == none || calls[c.final].Seq < call.Seq {
-			c.final = i
+		if c.final == nil || c.final.Seq < call.Seq || c.final.Seq == call.Seq && inTime(call, c.final) < 0 {
+			c.final = call
 		}
 		return
 	}
 	switch call.Outcome {
 	case history.Accepted:
-		c.accepted = append(c.accepted, i)
+		c.accepted = append(c.accepted, call)
 		if call.Kind == history.KindWrite {
-			c.writes = append(c.writes, i)
+			c.writes = append(c.writes, call)
 			if call.Flags&history.FlagStale != 0 {
-				c.stale = append(c.stale, i)
+				c.stale = append(c.stale, call)
 			}
 		}
 	case history.Rejected:
@@ -122,8 +121,7 @@ func (c *cell) add(calls []history.Call, i int32) {
 }
 
 func (p *part) staleWrites(c *cell) {
-	for _, i := range c.stale {
-		w := &p.calls[i]
+	for _, w := range c.stale {
 		cause := NoKnownCause
 		if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
 			cause = s.Cause
@@ -133,7 +131,7 @@ func (p *part) staleWrites(c *cell) {
 			continue
 		}
 		found := Witness{Class: StaleWrite, Key: p.key, From: w.Invoke, To: w.Return, Cause: cause}
-		if above, ok := findTokenAbove(p.calls, c.accepted, w); ok {
+		if above, ok := findTokenAbove(c.accepted, w); ok {
 			found.Calls = append(found.Calls, above)
 		}
 		found.Calls = append(found.Calls, *w)
@@ -147,8 +145,7 @@ func (p *part) staleWrites(c *cell) {
 func (p *part) lostUpdates(c *cell, lost int64) {
 	cause := NoKnownCause
 	if !p.unexplained {
-		for _, i := range c.writes {
-			w := &p.calls[i]
+		for _, w := range c.writes {
 			if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
 				cause = s.Cause
 			}
@@ -158,12 +155,12 @@ func (p *part) lostUpdates(c *cell, lost int64) {
 	if p.full(LostUpdate) {
 		return
 	}
-	final := p.calls[c.final]
+	final := *c.final
 	w := Witness{Class: LostUpdate, Key: p.key, Count: lost, Cause: cause, From: final.Invoke, To: final.Invoke}
 	byValue := slices.Clone(c.writes)
-	slices.SortStableFunc(byValue, func(a, b int32) int { return cmp.Compare(p.calls[a].Arg, p.calls[b].Arg) })
+	slices.SortStableFunc(byValue, func(a, b *history.Call) int { return cmp.Compare(a.Arg, b.Arg) })
 	for k := 1; k < len(byValue); k++ {
-		x, y := &p.calls[byValue[k-1]], &p.calls[byValue[k]]
+		x, y := byValue[k-1], byValue[k]
 		if x.Arg == y.Arg {
 			w.Calls = append(w.Calls, *x, *y)
 			w.From, w.To = x.Invoke, y.Return

@@ -23,7 +23,7 @@ import (
 // bounds are taken, and they narrow nobody's: that accuses nobody wrongly.
 
 // envelopes decides the refused tries of a lock with readers.
-func (p *part) envelopes(refused []refusal, items []item) {
+func (p *part) envelopes(refused []int32, items []item) {
 	var anybody, writers bounds
 	for _, x := range items {
 		if x.optional || x.rc < x.ar {
@@ -51,12 +51,12 @@ func (p *part) envelopes(refused []refusal, items []item) {
 			alone = append(alone, x)
 		}
 	}
-	var forReading, forWriting []refusal
-	for _, r := range refused {
-		if p.attempts[r.at].shared {
-			forReading = append(forReading, r)
+	var forReading, forWriting []int32
+	for _, number := range refused {
+		if p.calls[p.acquire(number)].Flags&history.FlagShared != 0 {
+			forReading = append(forReading, number)
 		} else {
-			forWriting = append(forWriting, r)
+			forWriting = append(forWriting, number)
 		}
 	}
 	p.lonely(forReading, alone)
@@ -114,7 +114,7 @@ func (b *bounds) narrow(x item) (ac, rr int64) {
 // does alone. (Readers that are known no better need no time of their own, and
 // writers exclude one another, so that no other holds can cover it together.)
 func (p *part) fitAmongReaders(spans []span) bool {
-	if !p.anyShared() {
+	if !p.sharing {
 		return true
 	}
 	var readers, writers []span
@@ -152,10 +152,7 @@ func (p *part) fitAmongReaders(spans []span) bool {
 		fit = false
 		c := covers[k-1]
 		p.rep.Breaches[DoubleHold]++
-		p.keep(Witness{
-			Class: DoubleHold, Key: p.key, From: w.end(certain), To: w.start(certain),
-			Calls: []history.Call{p.grantOf(w.at), p.grantOf(c.first), p.grantOf(c.last)},
-		})
+		p.keep(Witness{Class: DoubleHold, Key: p.key, From: w.end(certain), To: w.start(certain)}, p.grantOf(w.at), p.grantOf(c.first), p.grantOf(c.last))
 	}
 	return fit
 }

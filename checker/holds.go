@@ -36,10 +36,22 @@ func Holds(h *history.History) []Hold {
 	var holds []Hold
 	j := surveyed(h).Judge(Options{})
 	for key, of := range byKey(h.Calls) {
-		p := j.open(key, h.Calls, of)
+		g := j.gather(key, len(of))
+		var origin []int32 // by the part's number of a call, its index in h
+		for _, i := range of {
+			if g.Visit(&h.Calls[i]); len(g.calls) > len(origin) {
+				origin = append(origin, i)
+			}
+		}
+		p := g.fold()
 		for i := range p.attempts {
 			if a := &p.attempts[i]; a.held(p.calls) {
-				holds = append(holds, p.hold(a))
+				hold := p.hold(a)
+				hold.Grant = int(origin[hold.Grant])
+				if hold.EndedBy >= 0 {
+					hold.EndedBy = int(origin[hold.EndedBy])
+				}
+				holds = append(holds, hold)
 			}
 		}
 	}
@@ -49,13 +61,14 @@ func Holds(h *history.History) []Hold {
 	return holds
 }
 
-// hold is a's hold by the client's view. a must be held.
+// hold is a's hold by the client's view; its calls are by the part's numbers. a
+// must be held.
 func (p *part) hold(a *attempt) Hold {
 	grant := &p.calls[a.acquire]
 	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
 	// The client's process may have died; it held at its last record, or until
 	// it was killed, and nothing is known of the time after.
-	h.End = max(grant.Return, p.clients[p.client(a)].last)
+	h.End = max(grant.Return, p.clients.of(p.client(a)).last)
 	if p.damage > 0 {
 		// A release may be among the records that could not be read.
 		h.End = max(grant.Return, p.runOf(a).end)

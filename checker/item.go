@@ -23,7 +23,7 @@ type item struct {
 // allows.
 func (p *part) item(i int32) (x item, ok bool) {
 	a := &p.attempts[i]
-	if a.malformed || a.inner {
+	if a.inner {
 		return item{}, false
 	}
 	_, proved, sure := p.proof(i)
@@ -66,7 +66,7 @@ func (p *part) freed(a *attempt) int64 {
 // taken effect at any time, or never.
 func (p *part) supposed(a *attempt) item {
 	x := item{ac: p.calls[a.acquire].Invoke, ar: forever, rr: forever, optional: true}
-	end := p.clients[p.client(a)].last
+	end := p.clients.of(p.client(a)).last
 	if i := a.cleaned; i != none {
 		x.rr, end = returned(&p.calls[i]), p.calls[i].Invoke
 	}
@@ -89,37 +89,45 @@ func (p *part) supposed(a *attempt) item {
 // refusal is a try that was answered "busy".
 type refusal struct {
 	from, to int64
-	at       int32
+	at       int32 // its number, as of acquire
 }
 
-// refusals lists the tries that were refused, by the moment of their return. A
-// batch is refused for the sake of any of its keys, so that nothing follows
-// for one of them.
-func (p *part) refusals() []refusal {
-	refused := func(a *attempt) bool {
-		return !a.malformed && !a.inner && !a.batch && p.calls[a.acquire].Outcome == history.Busy
+// acquire returns the acquire of the attempt of a number: those of p.attempts
+// come first, and after them the tries that were refused and have no other call.
+func (p *part) acquire(number int32) int32 {
+	if n := int32(len(p.attempts)); number >= n {
+		return p.alone[number-n]
 	}
-	n := 0
+	return p.attempts[number].acquire
+}
+
+// refusal is the refused try of a number.
+func (p *part) refusal(number int32) refusal {
+	c := &p.calls[p.acquire(number)]
+	u := p.uncertainty(c.Client)
+	return refusal{from: c.Invoke - u, to: returned(c) + u, at: number}
+}
+
+// refusals lists the numbers of the tries that were refused, by the moment of
+// their return. A batch is refused for the sake of any of its keys, so that
+// nothing follows for one of them.
+func (p *part) refusals() []int32 {
+	var list []int32
 	for i := range p.attempts {
-		if refused(&p.attempts[i]) {
-			n++
+		if a := &p.attempts[i]; !a.inner && !a.batch && p.calls[a.acquire].Outcome == history.Busy {
+			list = append(list, int32(i))
 		}
 	}
-	if n == 0 {
-		return nil
+	list = slices.Grow(list, len(p.alone))
+	for i := range p.alone {
+		list = append(list, int32(len(p.attempts)+i))
 	}
-	list := make([]refusal, 0, n)
-	for i := range p.attempts {
-		a := &p.attempts[i]
-		if !refused(a) {
-			continue
+	sortRuns(list, func(i, j int32) int {
+		a, b := p.refusal(i), p.refusal(j)
+		if a.to != b.to || a.from != b.from {
+			return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from))
 		}
-		c := &p.calls[a.acquire]
-		u := p.uncertainty(c.Client)
-		list = append(list, refusal{from: c.Invoke - u, to: returned(c) + u, at: int32(i)})
-	}
-	slices.SortFunc(list, func(a, b refusal) int {
-		return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), cmp.Compare(a.at, b.at))
+		return p.inTime(p.acquire(i), p.acquire(j))
 	})
 	return list
 }

@@ -11,7 +11,7 @@ import (
 // Judge judges a surveyed history key by key. Key may be called by several
 // goroutines; Report once they are done.
 type Judge struct {
-	clients  map[uint32]*client
+	clients  roster
 	batches  map[history.Attempt]bool
 	damage   int
 	end      int64
@@ -33,11 +33,11 @@ func (s *Survey) Judge(o Options) *Judge {
 	}
 	for _, d := range o.Died {
 		// A client that sealed its record had left before.
-		if cl := j.clients[d.Client]; cl != nil && !cl.sealed {
+		if cl := j.clients.of(d.Client); cl != nil && !cl.sealed {
 			cl.last = max(cl.last, d.At)
 		}
 	}
-	for _, cl := range j.clients {
+	for _, cl := range j.clients.all {
 		cl.joinRuns()
 	}
 	for _, x := range o.Suspects {
@@ -52,54 +52,22 @@ func (s *Survey) Judge(o Options) *Judge {
 	return j
 }
 
-// Key judges one key, given every call about it in any order: those that name
-// it, and all calls of the batches of which it is a further key. A key is
-// judged once.
-func (j *Judge) Key(key uint32, calls []history.Call) {
-	of := make([]int32, len(calls))
-	for i := range of {
-		of[i] = int32(i)
-	}
-	j.judge(key, calls, of)
-}
-
-// judge is Key of those calls that of names.
-func (j *Judge) judge(key uint32, calls []history.Call, of []int32) {
-	p := j.open(key, calls, of)
-	p.judge()
-	p.surround(of)
-	p.calls, p.attempts = nil, nil
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.parts[key] = p
-}
-
 // part is the work on one key.
 type part struct {
 	*Judge
 	key      uint32
-	calls    []history.Call
-	attempts []attempt // by the acquire's invoke
-	guarded  []int32   // the register's calls
-	rep      Report    // what adds up over keys
+	calls    []call
+	ids      []history.Attempt // by the attempt's number in calls
+	attempts []attempt         // by the acquire's invoke; those whose records contradict one another are left out
+	alone    []int32           // refused tries that are an attempt of their own, which is not in attempts
+	sharing  bool              // some attempts are for reading
+	guarded  []history.Call    // the register's calls
+	rep      Report            // what adds up over keys
 	causes   map[string]int64
 	kept     map[Class][]Witness
+	proofs   map[int32][]*history.Call // by the number of a call: where witnesses show it
 	// unexplained: there is an overlap that no suspect explains.
 	unexplained bool
-}
-
-func (j *Judge) open(key uint32, calls []history.Call, of []int32) *part {
-	p := &part{Judge: j, key: key, calls: calls, causes: map[string]int64{}, kept: map[Class][]Witness{}}
-	p.rep.Breaches = map[Class]int64{}
-	byTime := func(a, b int32) int { return inTime(&calls[a], &calls[b]) }
-	if !slices.IsSortedFunc(of, byTime) {
-		slices.SortFunc(of, byTime)
-	}
-	p.fold(of)
-	if j.opt.Reentrant {
-		p.nest()
-	}
-	return p
 }
 
 func (p *part) judge() {
@@ -107,12 +75,6 @@ func (p *part) judge() {
 	var held []stretch
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if a.malformed {
-			if !a.also {
-				p.rep.Malformed++
-			}
-			continue
-		}
 		if !a.held(p.calls) {
 			continue
 		}
@@ -127,31 +89,9 @@ func (p *part) judge() {
 	p.damaged()
 }
 
-// surround adds to each witness all calls of the attempts that it shows.
-func (p *part) surround(of []int32) {
-	involved := map[history.Attempt][]*Witness{}
-	for _, class := range classes {
-		for i := range p.kept[class] {
-			w := &p.kept[class][i]
-			for _, c := range w.Calls {
-				if list := involved[c.Attempt]; len(list) == 0 || list[len(list)-1] != w {
-					involved[c.Attempt] = append(list, w)
-				}
-			}
-		}
-	}
-	if len(involved) == 0 {
-		return
-	}
-	for _, i := range of {
-		for _, w := range involved[p.calls[i].Attempt] {
-			w.Around = append(w.Around, p.calls[i])
-		}
-	}
-	for _, list := range p.kept {
-		for i := range list {
-			slices.SortFunc(list[i].Around, func(a, b history.Call) int { return inTime(&a, &b) })
-		}
+func sortAround(list []Witness) {
+	for i := range list {
+		slices.SortFunc(list[i].Around, func(a, b history.Call) int { return inTime(&a, &b) })
 	}
 }
 

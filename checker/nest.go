@@ -15,9 +15,6 @@ func (p *part) nest() {
 	owners := map[uint32]*owner{}
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if a.malformed {
-			continue
-		}
 		who := owners[p.client(a)]
 		if who == nil {
 			who = &owner{}
@@ -93,7 +90,7 @@ func (o *outer) add(p *part, a *attempt) {
 	if !p.opt.Leased && p.calls[a.acquire].Outcome == history.Busy && returned(&p.calls[a.acquire]) <= o.end {
 		// Nothing can have ended the hold meanwhile, and its owner is not kept
 		// out by it.
-		p.refused(p.calls[a.acquire], o.first.acquire)
+		p.refused(a.acquire, o.first.acquire)
 	}
 	s := &o.sum
 	if p.stamp(a.last) > p.stamp(s.last) {

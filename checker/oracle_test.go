@@ -92,7 +92,7 @@ func inOrder(h *history.History) bool {
 		if t, ok := last[c.Client]; ok && c.Invoke <= t {
 			return false
 		}
-		last[c.Client] = returned(&c)
+		last[c.Client] = returned(&call{Invoke: c.Invoke, Return: c.Return, Outcome: c.Outcome})
 	}
 	return true
 }

@@ -1,5 +1,7 @@
 package checker
 
+import "github.com/lockbench/lockbench/history"
+
 // overlaps judges the holds by the clients' view.
 func (p *part) overlaps(holds []span) {
 	groups(holds, possible, func(group []span) {
@@ -21,9 +23,9 @@ func (p *part) overlaps(holds []span) {
 			p.rep.OverlapNS += sharedTime(incident)
 			if missing := p.opt.maxWitnesses() - len(p.kept[Overlap]); missing > 0 {
 				for _, pair := range findClashes(incident, missing) {
-					w := p.pairWitness(Overlap, pair[0], pair[1])
+					w, calls := p.pairWitness(Overlap, pair[0], pair[1])
 					w.Cause = p.causeOf(pair[0], pair[1])
-					p.keep(w)
+					p.keep(w, calls...)
 				}
 			}
 		})
@@ -93,11 +95,11 @@ func (p *part) causeOf(x, y span) string {
 	return NoKnownCause
 }
 
-// pairWitness shows two holds that clash.
-func (p *part) pairWitness(class Class, x, y span) Witness {
+// pairWitness shows two holds that clash, and the calls to keep it with.
+func (p *part) pairWitness(class Class, x, y span) (w Witness, calls []int32) {
 	a, b := &p.attempts[x.at], &p.attempts[y.at]
-	w := Witness{Class: class, Key: p.key, From: max(x.s, y.s), To: min(x.e, y.e)}
-	w.Calls = append(w.Calls, p.calls[a.acquire], p.calls[b.acquire])
+	w = Witness{Class: class, Key: p.key, From: max(x.s, y.s), To: min(x.e, y.e)}
+	calls = append(calls, a.acquire, b.acquire)
 	for _, z := range []*attempt{a, b} {
 		end := z.proof
 		if z.held(p.calls) {
@@ -109,17 +111,26 @@ func (p *part) pairWitness(class Class, x, y span) Witness {
 			end = z.firstRelease
 		}
 		if end != none {
-			w.Calls = append(w.Calls, p.calls[end])
+			calls = append(calls, end)
 		}
 	}
-	return w
+	return w, calls
 }
 
-// keep adds a witness if its class has room.
-func (p *part) keep(w Witness) {
-	if len(p.kept[w.Class]) < p.opt.maxWitnesses() {
-		p.kept[w.Class] = append(p.kept[w.Class], w)
+// keep adds a witness, with the calls given, if its class has room. Of these
+// calls only the attempts are known by now; the rest is filled in by show.
+func (p *part) keep(w Witness, calls ...int32) {
+	if p.full(w.Class) {
+		return
 	}
+	if len(calls) > 0 {
+		w.Calls = make([]history.Call, len(calls))
+	}
+	for k, i := range calls {
+		w.Calls[k].Attempt = p.ids[p.calls[i].attempt]
+		p.proofs[i] = append(p.proofs[i], &w.Calls[k])
+	}
+	p.kept[w.Class] = append(p.kept[w.Class], w)
 }
 
 func (p *part) full(c Class) bool { return len(p.kept[c]) >= p.opt.maxWitnesses() }

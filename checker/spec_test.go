@@ -54,7 +54,7 @@ func (s spec) fits(h *history.History) bool {
 				r.exclude |= 1 << m
 			}
 		}
-		op := porcupine.Operation{ClientId: i, Input: r, Call: c.Invoke, Return: returned(&c)}
+		op := porcupine.Operation{ClientId: i, Input: r, Call: c.Invoke, Return: returned(&call{Invoke: c.Invoke, Return: c.Return, Outcome: c.Outcome})}
 		if c.Outcome == history.Unknown || c.Outcome == history.Open {
 			op.Return = math.MaxInt64
 		}

@@ -62,9 +62,6 @@ func (p *part) stuck(held []stretch) {
 	given := map[uint32]*attempt{} // clients' last attempts, where they did not get the lock
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if a.malformed {
-			continue
-		}
 		c := &p.calls[a.acquire]
 		if c.Kind != history.KindAcquire {
 			continue
@@ -95,19 +92,18 @@ func (p *part) stuck(held []stretch) {
 	longest(&p.rep.Stuck, wanted)
 	longest(&p.rep.Vain, all)
 	if p.opt.Takeover > 0 && p.rep.Stuck.Length() > int64(p.opt.Takeover) {
-		p.keep(p.stuckWitness())
+		p.keepStuck()
 	}
 }
 
-// stuckWitness shows the acquire that waited longest within the period.
-func (p *part) stuckWitness() Witness {
+// keepStuck keeps the acquire that waited longest within the period.
+func (p *part) keepStuck() {
 	s := p.rep.Stuck
-	w := Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}
 	best := none
 	var longest int64
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if a.malformed || p.calls[a.acquire].Kind != history.KindAcquire {
+		if p.calls[a.acquire].Kind != history.KindAcquire {
 			continue
 		}
 		c := &p.calls[a.acquire]
@@ -116,8 +112,10 @@ func (p *part) stuckWitness() Witness {
 			best, longest = a.acquire, waited
 		}
 	}
-	if best != none {
-		w.Calls = append(w.Calls, p.calls[best])
+	w := Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}
+	if best == none {
+		p.keep(w)
+		return
 	}
-	return w
+	p.keep(w, best)
 }

@@ -14,7 +14,7 @@ import (
 //
 // It must not be used by several goroutines at once.
 type Survey struct {
-	clients map[uint32]*client
+	clients roster
 	batches map[history.Attempt]bool // attempts at several keys
 	damage  int
 	end     int64 // the last stamp
@@ -27,6 +27,40 @@ type client struct {
 	runs   []run // of unbroken sequence numbers; only if the history is damaged
 }
 
+// roster holds the clients. It is asked for one at every step, so that those with
+// small numbers, which are nearly all, are found without a map.
+type roster struct {
+	all   []*client
+	small []*client
+	large map[uint32]*client
+}
+
+// small numbers are less than that.
+const small = 1 << 12
+
+func (c *roster) add(number uint32, cl *client) {
+	c.all = append(c.all, cl)
+	if number >= small {
+		if c.large == nil {
+			c.large = map[uint32]*client{}
+		}
+		c.large[number] = cl
+		return
+	}
+	if n := int(number) + 1; n > len(c.small) {
+		c.small = append(c.small, make([]*client, n-len(c.small))...)
+	}
+	c.small[number] = cl
+}
+
+// of returns a client by its number, nil if it is not known.
+func (c *roster) of(number uint32) *client {
+	if int(number) < len(c.small) {
+		return c.small[number]
+	}
+	return c.large[number]
+}
+
 // run is a stretch of a client's records in which none is missing.
 type run struct {
 	first, last uint32 // sequence numbers
@@ -35,24 +69,24 @@ type run struct {
 
 // NewSurvey begins a survey of a history with these streams and damage.
 func NewSurvey(streams []history.Stream, damage []history.Damage) *Survey {
-	s := &Survey{clients: make(map[uint32]*client, len(streams)), batches: map[history.Attempt]bool{}, damage: len(damage)}
+	s := &Survey{batches: map[history.Attempt]bool{}, damage: len(damage)}
 	for _, x := range streams {
 		cl := &client{stream: x, sealed: x.Sealed && s.damage == 0}
 		if cl.sealed {
 			cl.last = x.SealedAt
 			s.end = max(s.end, cl.last)
 		}
-		s.clients[x.Client] = cl
+		s.clients.add(x.Client, cl)
 	}
 	return s
 }
 
 // Add takes note of c.
 func (s *Survey) Add(c *history.Call) {
-	cl := s.clients[c.Client]
+	cl := s.clients.of(c.Client)
 	if cl == nil {
 		cl = &client{stream: history.Stream{Client: c.Client, Worker: c.Client}}
-		s.clients[c.Client] = cl
+		s.clients.add(c.Client, cl)
 	}
 	stamp := max(c.Invoke, c.Return)
 	cl.last = max(cl.last, stamp)

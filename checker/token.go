@@ -34,7 +34,7 @@ func (p *part) tokens(fit bool) {
 		}
 		c := &p.calls[a.acquire]
 		if c.Fence == 0 {
-			p.breach(MissingToken, *c)
+			p.breach(MissingToken, a.acquire)
 			continue
 		}
 		u, from := p.uncertainty(p.client(a)), c.Invoke
@@ -45,7 +45,7 @@ func (p *part) tokens(fit bool) {
 	}
 	report := func(earlier, later int32) {
 		p.rep.TokenRegressions++
-		p.breach(TokenRegression, p.calls[earlier], p.calls[later])
+		p.breach(TokenRegression, earlier, later)
 	}
 
 	// In the order of asking, against the highest token of those that had
@@ -91,80 +91,69 @@ func (p *part) tokens(fit bool) {
 // contended counts the grants during which another client's acquire
 // or hold of it was open, be it for a moment.
 func (p *part) contended() {
-	type use struct {
-		from, to int64
-		client   uint32
+	// Every attempt is a use of the lock, from its acquire's invoke on.
+	uses := make([]int32, len(p.attempts)+len(p.alone))
+	for i := range uses {
+		uses[i] = int32(i)
 	}
-	var uses []use
-	for i := range p.attempts {
-		a := &p.attempts[i]
-		if a.malformed {
-			continue
-		}
-		c := &p.calls[a.acquire]
-		x := use{from: c.Invoke, to: p.ended(c), client: p.client(a)}
-		if a.granted(p.calls) {
-			x.to = p.hold(a).End
-		}
-		uses = append(uses, x) // by from, as attempts are
-	}
+	sortRuns(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
+	client := func(i int) uint32 { return p.calls[p.acquire(uses[i])].Client }
 	// next[i] is the first use after i of another client than use i's.
 	next := make([]int32, len(uses)+1)
 	for i := len(uses) - 1; i >= 0; i-- {
 		next[i] = int32(i + 1)
-		if i+1 < len(uses) && uses[i+1].client == uses[i].client {
+		if i+1 < len(uses) && client(i+1) == client(i) {
 			next[i] = next[i+1]
 		}
 	}
 	// The two latest ends of different clients, among the uses so far.
-	one, two := use{to: -forever}, use{to: -forever}
-	latest := func(x use) {
+	type end struct {
+		at     int64
+		client uint32
+	}
+	one, two := end{at: -forever}, end{at: -forever}
+	latest := func(x end) {
 		switch {
 		case x.client == one.client:
-			one.to = max(one.to, x.to)
-		case x.to > one.to:
+			one.at = max(one.at, x.at)
+		case x.at > one.at:
 			one, two = x, one
-		case x.to > two.to:
+		case x.at > two.at:
 			two = x
 		}
 	}
-	at := 0
-	for i := range p.attempts {
-		a := &p.attempts[i]
-		if a.malformed {
-			continue
+	for me, use := range uses {
+		c := &p.calls[p.acquire(use)]
+		ends := end{p.ended(c), c.Client}
+		if int(use) < len(p.attempts) {
+			if a := &p.attempts[use]; a.granted(p.calls) {
+				ends.at = p.hold(a).End
+				if !a.also {
+					p.rep.Grants++
+					other := one
+					if one.client == c.Client {
+						other = two
+					}
+					open := other.client != c.Client && other.at >= c.Invoke
+					// Uses that begin while this acquire is open.
+					if n := int(next[me]); !open && n < len(uses) && p.calls[p.acquire(uses[n])].Invoke <= c.Return {
+						open = true
+					}
+					if open {
+						p.rep.ContendedGrants++
+					}
+				}
+			}
 		}
-		me := at
-		at++
-		if me > 0 {
-			latest(uses[me-1])
-		}
-		if !a.granted(p.calls) || a.also {
-			continue
-		}
-		c := &p.calls[a.acquire]
-		p.rep.Grants++
-		other := one
-		if one.client == c.Client {
-			other = two
-		}
-		open := other.client != c.Client && other.to >= c.Invoke
-		// Uses that begin while this acquire is open.
-		if n := next[me]; !open && int(n) < len(uses) && uses[n].from <= c.Return {
-			open = true
-		}
-		if open {
-			p.rep.ContendedGrants++
-		}
+		latest(ends)
 	}
 }
 
 // findTokenAbove finds an accepted call on the register, before w's return,
 // with a greater token.
-func findTokenAbove(calls []history.Call, accepted []int32, w *history.Call) (history.Call, bool) {
+func findTokenAbove(accepted []*history.Call, w *history.Call) (history.Call, bool) {
 	var best *history.Call
-	for _, i := range accepted {
-		c := &calls[i]
+	for _, c := range accepted {
 		if c.Fence > w.Fence && c.Invoke < w.Return && (best == nil || c.Invoke < best.Invoke) {
 			best = c
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,7 +25,8 @@ type Keyed struct {
 	parts [spools]spool
 	// current is the generation of each client whose stream was replaced by a
 	// better one: what was written before does not count.
-	current map[uint32]uint32
+	current   map[uint32]uint32
+	retracted int // how many streams were replaced
 }
 
 // spools is into how many files the keys are dealt out. One of them is read
@@ -120,7 +120,10 @@ func (k *Keyed) add(calls []Call) {
 }
 
 // retract makes what was spooled of a client count no more.
-func (k *Keyed) retract(client uint32) { k.current[client]++ }
+func (k *Keyed) retract(client uint32) {
+	k.current[client]++
+	k.retracted++
+}
 
 func (k *Keyed) put(c *Call, key uint32) {
 	p := &k.parts[spoolOf(key)]
@@ -144,32 +147,38 @@ func (k *Keyed) put(c *Call, key uint32) {
 // spoolOf spreads keys that follow one another.
 func spoolOf(key uint32) int { return int(key * 2654435761 >> 26) }
 
-func unspool(b []byte) (c Call, key, generation uint32) {
+// unspool reads what put wrote, all but the key that it is kept for.
+func unspool(c *Call, b []byte) {
 	le := binary.LittleEndian
-	c = Call{
+	b = b[:spooledSize]
+	*c = Call{
 		Client: le.Uint32(b[0:]), Seq: le.Uint32(b[4:]),
 		Kind: Kind(b[8]), Outcome: Outcome(b[9]), Flags: Flags(b[10]), Key: le.Uint32(b[12:]), Attempt: Attempt(b[16:32]),
 		Intended: int64(le.Uint64(b[32:])), Invoke: int64(le.Uint64(b[40:])), Return: int64(le.Uint64(b[48:])),
 		Fence: le.Uint64(b[56:]), LeaseEnd: int64(le.Uint64(b[64:])), Arg: le.Uint64(b[72:]), Value: le.Uint64(b[80:]),
 	}
-	return c, le.Uint32(b[88:]), le.Uint32(b[92:])
 }
 
+// readAtOnce is how many calls of a spool are read at once.
+const readAtOnce = 4096
+
 // each visits the calls of a spool that count, with the key that each is kept
-// for.
+// for. The call is the visitor's only until it returns.
 func (k *Keyed) each(p *spool, visit func(c *Call, key uint32)) error {
-	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("history: read what was taken apart: %w", err)
-	}
-	in := bufio.NewReaderSize(p.file, 256<<10)
-	var b [spooledSize]byte
-	for range p.calls {
-		if _, err := io.ReadFull(in, b[:]); err != nil {
+	buf := make([]byte, min(p.calls, readAtOnce)*spooledSize)
+	var c Call
+	for done := 0; done < p.calls; {
+		n := min(p.calls-done, readAtOnce)
+		if _, err := p.file.ReadAt(buf[:n*spooledSize], int64(done)*spooledSize); err != nil {
 			return fmt.Errorf("history: read what was taken apart: %w", err)
 		}
-		if c, key, generation := unspool(b[:]); generation == k.current[c.Client] {
-			visit(&c, key)
+		for b := buf[:n*spooledSize]; len(b) > 0; b = b[spooledSize:] {
+			unspool(&c, b)
+			if k.retracted == 0 || binary.LittleEndian.Uint32(b[92:]) == k.current[c.Client] {
+				visit(&c, binary.LittleEndian.Uint32(b[88:]))
+			}
 		}
+		done += n
 	}
 	return nil
 }
@@ -190,10 +199,21 @@ func (k *Keyed) Each(visit func(*Call)) error {
 	return nil
 }
 
-// Keys visits every key with all calls about it, in no particular order: those
-// that name it, and the calls of the batches of which it is a further key. The
-// visitor is called by several goroutines at once; the calls are its own.
-func (k *Keyed) Keys(visit func(key uint32, calls []Call)) error {
+// KeyVisitor is shown the calls about one key.
+type KeyVisitor interface {
+	// Visit takes the next call, which is the visitor's only until it returns.
+	Visit(c *Call)
+	// Done is told that there are no more. It returns the visitor that is to be
+	// shown the same calls again, in the same order; nil if that is not needed.
+	Done() KeyVisitor
+}
+
+// Keys visits every key, in no particular order: begin is told the key and how
+// many calls there are about it, or a few more, and its visitor is shown all
+// of them: those that name the key, and the calls of the batches of which it is
+// a further one. Keys are visited by several goroutines at once, each key by
+// one.
+func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 	next := make(chan *spool)
 	errs := make([]error, min(runtime.GOMAXPROCS(0), spools))
 	var wg sync.WaitGroup
@@ -201,7 +221,7 @@ func (k *Keyed) Keys(visit func(key uint32, calls []Call)) error {
 		wg.Go(func() {
 			for p := range next {
 				if errs[i] == nil {
-					errs[i] = k.group(p, visit)
+					errs[i] = k.visit(p, begin)
 				}
 			}
 		})
@@ -220,21 +240,36 @@ func (k *Keyed) Keys(visit func(key uint32, calls []Call)) error {
 	return errors.Join(errs...)
 }
 
-// group reads a spool and hands out its keys. Each key has its room set aside,
-// so that no call is in memory twice.
-func (k *Keyed) group(p *spool, visit func(key uint32, calls []Call)) error {
-	groups := make(map[uint32][]Call, len(p.keys))
-	for key, n := range p.keys {
-		groups[key] = make([]Call, 0, n)
+// visit shows a spool's calls to its keys' visitors, as often as they want.
+func (k *Keyed) visit(p *spool, begin func(key uint32, calls int) KeyVisitor) error {
+	visitors := map[uint32]KeyVisitor{}
+	enter := func(key uint32) KeyVisitor {
+		v := begin(key, p.keys[key])
+		visitors[key] = v
+		return v
 	}
-	err := k.each(p, func(c *Call, key uint32) { groups[key] = append(groups[key], *c) })
-	if err != nil {
-		return err
-	}
-	for key, calls := range groups {
-		delete(groups, key)
-		if len(calls) > 0 { // a stream that was replaced may have been all there was
-			visit(key, calls)
+	for again := true; again; again = len(visitors) > 0 {
+		var key uint32 // of the call before
+		var v KeyVisitor
+		err := k.each(p, func(c *Call, of uint32) {
+			if v == nil || of != key {
+				key, v = of, visitors[of]
+				if v == nil && enter != nil {
+					v = enter(of)
+				}
+			}
+			if v != nil {
+				v.Visit(c)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		enter, v = nil, nil
+		for key, v := range visitors {
+			if visitors[key] = v.Done(); visitors[key] == nil {
+				delete(visitors, key)
+			}
 		}
 	}
 	return nil

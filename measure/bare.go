@@ -49,8 +49,8 @@ func Bare(h *history.History, m Model) scenario.Safety {
 	return d.result.Safety
 }
 
-// BareKeyed is Bare of a history that is larger than memory: it takes one key
-// per processor into memory at a time.
+// BareKeyed is Bare of a history that is larger than memory: it takes a few keys
+// per processor into memory at a time, and of their calls less than the half.
 func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
 	d := m.derivation(&history.History{Streams: k.Streams, Damage: k.Damage, Clients: k.ClientNames, Keys: k.KeyNames})
 	var first bareSurvey
@@ -65,7 +65,7 @@ func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
 	first.tell(d)
 	o := d.promised()
 	judge := survey.Judge(o)
-	if err := k.Keys(judge.Key); err != nil {
+	if err := k.Keys(judge.Open); err != nil {
 		return scenario.Safety{}, err
 	}
 	d.answers(judge.Report(), o)

@@ -1,0 +1,181 @@
+package checker
+
+import "github.com/lockbench/lockbench/history"
+
+// A key's calls are gathered one by one, in any order, and folded into attempts
+// at once. On a hot key nearly all attempts are tries that were refused and have
+// no other call: these tell no more than that, and need no attempt.
+
+// Open begins the judging of one key, which has about as many calls as said. It
+// is to be shown every call about the key: those that name it, and all calls of
+// the batches of which it is a further key. If there is something to tell, it
+// wants to be shown them twice. A key is judged once.
+func (j *Judge) Open(key uint32, calls int) history.KeyVisitor { return j.gather(key, calls) }
+
+// Key judges one key, given every call about it, as for Open.
+func (j *Judge) Key(key uint32, calls []history.Call) {
+	for v := j.Open(key, len(calls)); v != nil; v = v.Done() {
+		for i := range calls {
+			v.Visit(&calls[i])
+		}
+	}
+}
+
+type gathering struct {
+	*part
+	numbers
+	// fate has, of each attempt by its number, its place among the attempts; or
+	// the complement of its only call, a refused try.
+	fate    []int32
+	further map[history.Attempt]bool // batches of which this key is a further one
+}
+
+func (j *Judge) gather(key uint32, calls int) *gathering {
+	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
+	p.rep.Breaches = map[Class]int64{}
+	return &gathering{part: p, further: map[history.Attempt]bool{}}
+}
+
+// Visit takes the next call.
+func (g *gathering) Visit(c *history.Call) {
+	switch {
+	case ofLock(c.Kind):
+		g.put(c)
+	case c.Key != g.key:
+	case c.Kind == history.KindAlso:
+		g.further[c.Attempt] = true
+	case !ofAttempt(c):
+		g.guarded = append(g.guarded, *c)
+	}
+}
+
+// ofLock: calls of kind k were sent to the lock, or say what it told.
+func ofLock(k history.Kind) bool {
+	switch k {
+	case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend, history.KindLost:
+		return true
+	}
+	return false // a place in a queue grants nothing
+}
+
+func (g *gathering) put(c *history.Call) {
+	i := int32(len(g.calls))
+	number, fresh := g.number(c.Attempt)
+	g.calls = append(g.calls, call{
+		Invoke: c.Invoke, Return: c.Return, Fence: c.Fence, Client: c.Client, Seq: c.Seq,
+		attempt: number, Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
+	})
+	switch {
+	case fresh && g.refusedAlone(c):
+		g.fate = append(g.fate, ^i)
+		return
+	case fresh:
+		g.fate = append(g.fate, g.begin(i, c.Key))
+	case g.fate[number] < 0:
+		try := ^g.fate[number]
+		g.fate[number] = g.begin(try, g.key)
+		g.attempts[g.fate[number]].add(g.calls, try, g.key)
+	}
+	a := &g.attempts[g.fate[number]]
+	a.add(g.calls, i, c.Key)
+	a.malformed = a.malformed || c.Attempt.IsZero()
+}
+
+// number is of, but quicker for the attempt of the call before.
+func (g *gathering) number(id history.Attempt) (number int32, fresh bool) {
+	if n := len(g.calls); n > 0 {
+		if last := g.calls[n-1].attempt; g.numbers.ids[last] == id {
+			return last, false
+		}
+	}
+	return g.of(id)
+}
+
+// refusedAlone: unless more calls follow, c's attempt is a refused try and
+// nothing else.
+func (g *gathering) refusedAlone(c *history.Call) bool {
+	return c.Kind == history.KindTry && c.Outcome == history.Busy && c.Key == g.key && !c.Attempt.IsZero() &&
+		!g.opt.Reentrant && !(len(g.batches) > 0 && g.batches[c.Attempt])
+}
+
+// begin begins an attempt with call i.
+func (g *gathering) begin(i int32, key uint32) int32 {
+	g.attempts = append(g.attempts, newAttempt(g.calls, i, key))
+	return int32(len(g.attempts)) - 1
+}
+
+// fold makes a part of what was gathered.
+func (g *gathering) fold() *part {
+	p := g.part
+	p.ids = g.numbers.ids
+	for _, at := range g.fate {
+		if at < 0 {
+			p.alone = append(p.alone, ^at)
+			p.sharing = p.sharing || p.calls[^at].Flags&history.FlagShared != 0
+		}
+	}
+	p.fold(g.further)
+	if p.opt.Reentrant {
+		p.nest()
+	}
+	return p
+}
+
+// Done judges the key.
+func (g *gathering) Done() history.KeyVisitor {
+	p := g.fold()
+	*g = gathering{} // it may be large, and is needed no more
+	p.judge()
+	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parts[p.key] = p
+	if len(p.kept) == 0 {
+		return nil
+	}
+	return p.show()
+}
+
+// showing adds to the witnesses what the rules do not need.
+type showing struct {
+	*part
+	next     int32 // number of the next call of the lock
+	involved map[history.Attempt][]*Witness
+}
+
+func (p *part) show() *showing {
+	s := &showing{part: p, involved: map[history.Attempt][]*Witness{}}
+	for _, class := range classes {
+		for i := range p.kept[class] {
+			w := &p.kept[class][i]
+			for _, c := range w.Calls {
+				if list := s.involved[c.Attempt]; len(list) == 0 || list[len(list)-1] != w {
+					s.involved[c.Attempt] = append(list, w)
+				}
+			}
+		}
+	}
+	return s
+}
+
+// Visit takes the calls once more, in the same order.
+func (s *showing) Visit(c *history.Call) {
+	for _, w := range s.involved[c.Attempt] {
+		w.Around = append(w.Around, *c)
+	}
+	if ofLock(c.Kind) {
+		for _, proof := range s.proofs[s.next] {
+			*proof = *c
+		}
+		s.next++
+	}
+}
+
+// Done puts the calls around each witness into order.
+func (s *showing) Done() history.KeyVisitor {
+	s.proofs = nil
+	for _, list := range s.kept {
+		sortAround(list)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package checker
+
+import "slices"
+
+// sortRuns sorts list. It is fast if list consists of a few stretches that are
+// sorted already, as what is read client by client does, and no slower than
+// others if not.
+func sortRuns(list []int32, compare func(a, b int32) int) {
+	var ends []int // of the sorted stretches
+	for i := 1; i < len(list); i++ {
+		if compare(list[i-1], list[i]) > 0 {
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) == 0 {
+		return
+	}
+	if len(ends) > len(list)/8 {
+		slices.SortStableFunc(list, compare)
+		return
+	}
+	ends = append(ends, len(list))
+	from, to := list, make([]int32, len(list))
+	for len(ends) > 1 {
+		joined, begin := ends[:0], 0
+		for k := 0; k < len(ends); k += 2 {
+			middle, end := ends[k], ends[min(k+1, len(ends)-1)]
+			merge(to[begin:end], from[begin:middle], from[middle:end], compare)
+			joined, begin = append(joined, end), end
+		}
+		ends = joined
+		from, to = to, from
+	}
+	if &from[0] != &list[0] {
+		copy(list, from)
+	}
+}
+
+// merge merges the sorted a and b into to.
+func merge(to, a, b []int32, compare func(a, b int32) int) {
+	for i := range to {
+		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) <= 0 {
+			to[i], a = a[0], a[1:]
+		} else {
+			to[i], b = b[0], b[1:]
+		}
+	}
+}
+
+// rearrange puts list[order[i]] at i, for all i, without a second list. order
+// is used up.
+func rearrange[T any](list []T, order []int32) {
+	for i := range order {
+		if order[i] < 0 {
+			continue
+		}
+		first, at := list[i], int32(i)
+		for order[at] != int32(i) {
+			next := order[at]
+			list[at], order[at] = list[next], -1
+			at = next
+		}
+		list[at], order[at] = first, -1
+	}
+}
