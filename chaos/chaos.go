@@ -106,7 +106,7 @@ func (s Schedule) Run(ctx context.Context) ([]Kill, error) {
 		if err := f.log(scenario.FaultEvent{Event: "armed"}); err != nil {
 			return kills, errors.Join(append(errs, err)...)
 		}
-		if err := s.sleepUntil(ctx, s.Start+int64(f.At)); err != nil {
+		if err := s.Clock.SleepUntil(ctx, s.Start+int64(f.At)); err != nil {
 			errs = append(errs, f.missed("the run ended before its time"))
 			continue
 		}
@@ -156,20 +156,7 @@ func (f fault) missed(reason string) error {
 	return f.log(scenario.FaultEvent{Event: "missed", Reason: reason})
 }
 
-func (s Schedule) sleepUntil(ctx context.Context, stamp int64) error {
-	return sleep(ctx, time.Duration(stamp-s.Clock.Now()))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// sleep waits for d, or until ctx ends and returns its error.
+func (s Schedule) sleep(ctx context.Context, d time.Duration) error {
+	return s.Clock.SleepUntil(ctx, s.Clock.Now()+int64(d))
 }

@@ -92,7 +92,7 @@ func (f fault) stopHolder(ctx context.Context, rest time.Duration) (*target, err
 		}
 		h, ok := f.pick(try)
 		if !ok {
-			if err := sleep(ctx, time.Millisecond); err != nil {
+			if err := s.sleep(ctx, time.Millisecond); err != nil {
 				return nil, f.missed("the run ended before a holder was found")
 			}
 			continue
@@ -102,7 +102,7 @@ func (f fault) stopHolder(ctx context.Context, rest time.Duration) (*target, err
 			return t, err
 		}
 		// A little pause, so that the tries do not become a fault of their own.
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := s.sleep(ctx, 5*time.Millisecond); err != nil {
 			return nil, f.missed("the run ended before a holder was stopped")
 		}
 	}
@@ -174,7 +174,7 @@ func (f fault) pause(ctx context.Context, t *target) error {
 	if err := f.log(t.event); err != nil {
 		return errors.Join(err, t.resume())
 	}
-	_ = sleep(ctx, time.Duration(f.For)) // an early end heals early; the history then shows a miss
+	_ = f.schedule.sleep(ctx, time.Duration(f.For)) // an early end heals early; the history then shows a miss
 
 	// Stamped before the signal: until it is sent the process cannot move, so
 	// a hold that ends after this stamp ended after the pause.

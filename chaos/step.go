@@ -42,7 +42,7 @@ func (f fault) catch(ctx context.Context, rest time.Duration) (*target, error) {
 		reason := ""
 		if s.Clock.Now()+int64(rest) > s.End {
 			reason = fmt.Sprintf("no client came to the step %q in time", f.Step)
-		} else if err := sleep(ctx, time.Millisecond); err != nil {
+		} else if err := s.sleep(ctx, time.Millisecond); err != nil {
 			reason = fmt.Sprintf("the run ended before a client came to the step %q", f.Step)
 		}
 		switch {

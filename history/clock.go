@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,3 +71,19 @@ func (c Clock) At(t time.Time) int64 { return c.offset + int64(t.Sub(c.base)) }
 // Time returns the time of a stamp, with a monotonic reading of this process,
 // so that it may be used for deadlines.
 func (c Clock) Time(stamp int64) time.Time { return c.base.Add(time.Duration(stamp - c.offset)) }
+
+// SleepUntil waits for a stamp that may be past, or until ctx ends; then it
+// returns its error.
+func (c Clock) SleepUntil(ctx context.Context, stamp int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Duration(stamp - c.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

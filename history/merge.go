@@ -1,13 +1,10 @@
 package history
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
-	"path/filepath"
 )
 
 // Merge writes one file, dst, that holds the streams of the client files src,
@@ -21,46 +18,26 @@ func Merge(dst string, src ...string) error {
 	if len(src) == 0 {
 		return fmt.Errorf("history: merge into %s: no client files given", dst)
 	}
-	f, err := os.CreateTemp(filepath.Dir(dst), ".merge-*"+newSuffix)
+	err := writeWhole(dst, func(w io.Writer) error {
+		for i, path := range src {
+			if err := mergeOne(w, path, uint32(i), uint32(len(src))); err != nil {
+				return fmt.Errorf("stream %s: %w", path, err)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("history: merge into %s: %w", dst, err)
-	}
-	w := bufio.NewWriterSize(f, 256<<10)
-	for i, path := range src {
-		if err = mergeOne(w, path, uint32(i), uint32(len(src))); err != nil {
-			err = fmt.Errorf("stream %s: %w", path, err)
-			break
-		}
-	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), dst)
-	}
-	if err != nil {
-		return fmt.Errorf("history: merge into %s: %w", dst, errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }
 
 func mergeOne(w io.Writer, path string, index, total uint32) error {
-	f, err := os.Open(path)
+	f, st, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read: nothing to lose
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
 	fr := frame{index: index, total: total, original: st.Size()}
 	if fr.stored, err = usedBytes(f, st.Size()); err != nil {
 		return err

@@ -3,7 +3,6 @@ package history
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -183,18 +182,11 @@ func (r *reader) folder(dir string) error {
 }
 
 func (r *reader) open(path string) error {
-	f, err := os.Open(path)
+	f, st, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read: nothing to lose
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
 	r.file(f, path, st.Size())
 	return nil
 }

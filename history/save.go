@@ -1,14 +1,10 @@
 package history
 
 import (
-	"bufio"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
-	"path/filepath"
 )
 
 // Save writes h as a merged file at path, which Read reads to the same calls
@@ -17,24 +13,8 @@ import (
 // calls of each client must be in the order of their Seq, which begins at 0 and
 // misses none. The file appears whole or not at all.
 func Save(path string, h *History) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".save-*"+newSuffix)
-	if err != nil {
+	if err := writeWhole(path, func(w io.Writer) error { return save(w, h) }); err != nil {
 		return fmt.Errorf("history: save %s: %w", path, err)
-	}
-	w := bufio.NewWriterSize(f, 256<<10)
-	err = save(w, h)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("history: save %s: %w", path, errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type account struct {
 }
 
 func (s *sampler) run(ctx context.Context, start, end int64) {
-	if s.err = s.sleepUntil(ctx, start); s.err != nil {
+	if s.err = s.clock.SleepUntil(ctx, start); s.err != nil {
 		return
 	}
 	before, err := s.read(ctx)
@@ -35,7 +35,7 @@ func (s *sampler) run(ctx context.Context, start, end int64) {
 		s.err = err
 		return
 	}
-	if s.err = s.sleepUntil(ctx, end); s.err != nil {
+	if s.err = s.clock.SleepUntil(ctx, end); s.err != nil {
 		return
 	}
 	after, err := s.read(ctx)
@@ -55,17 +55,6 @@ func (s *sampler) run(ctx context.Context, start, end int64) {
 			}
 		}
 		s.growth = append(s.growth, scenario.ServerSample{Node: node, CPUNS: int64(after.cpu[node] - before.cpu[node]), Counters: grown})
-	}
-}
-
-func (s *sampler) sleepUntil(ctx context.Context, stamp int64) error {
-	t := time.NewTimer(time.Duration(stamp - s.clock.Now()))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
