@@ -69,6 +69,7 @@ func useMySQL(t *testing.T, c *cluster.Cluster) {
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
+func (quiet) Print(...any)          {}
 
 // openZooKeeper opens a session at one of the addresses.
 func openZooKeeper(t *testing.T, addresses []string) *zk.Conn {

@@ -116,6 +116,30 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
+// A port that was taken is seen wherever the server says so, but not if an
+// earlier start said it.
+func TestPortTaken(t *testing.T) {
+	n := imitated(t, zookeeper{}, []string{""}).Nodes()[0]
+	stack := strings.Repeat("\tat some.java.Class(Class.java:1)\n", 40)
+	for _, tt := range []struct {
+		log   string
+		from  int64
+		taken bool
+	}{
+		{stack + "java.net.BindException: Address already in use\n" + stack, 0, true},
+		{"java.net.BindException: Address already in use\n" + stack, 60, false},
+		{stack, 0, false},
+	} {
+		n.log, n.logFrom = filepath.Join(t.TempDir(), "log"), tt.from
+		if err := os.WriteFile(n.log, []byte(tt.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.died(); errors.Is(err, errPortTaken) != tt.taken || !errors.Is(err, ErrServer) {
+			t.Errorf("taken is to be %t: %v", tt.taken, err)
+		}
+	}
+}
+
 // What is not there is said with the command that brings it.
 func TestMissing(t *testing.T) {
 	for _, backend := range Backends() {

@@ -24,6 +24,7 @@ func sqlAs(t *testing.T, c *cluster.Cluster, node int, account impls.Account) *s
 	t.Helper()
 	cfg := mysqldriver.NewConfig()
 	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr = account.User, account.Password, account.Database, "tcp", c.Addresses()[node]
+	cfg.Logger = quiet{} // what goes wrong comes back as an error
 	connector, err := mysqldriver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)

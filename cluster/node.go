@@ -127,9 +127,9 @@ func (n *Node) died() error {
 	if err := n.Process.Err(); err != nil {
 		how = err.Error()
 	}
-	last := n.lastLines()
-	err := fmt.Errorf("%s: %w: %s%s", n.Name, ErrServer, how, last)
-	lower := strings.ToLower(last)
+	err := fmt.Errorf("%s: %w: %s%s", n.Name, ErrServer, how, n.lastLines())
+	// Java says so at the head of a long stack.
+	lower := strings.ToLower(strings.Join(logLines(n.log, n.logFrom), "\n"))
 	if strings.Contains(lower, "already in use") || strings.Contains(lower, "bindexception") {
 		return fmt.Errorf("%w: %w", errPortTaken, err)
 	}
