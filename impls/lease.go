@@ -2,8 +2,6 @@ package impls
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -12,12 +10,9 @@ import (
 // ends here no later than on the server, and sends nothing more once an answer
 // has said that the hold is over.
 type Lease struct {
-	key     string
-	attempt Attempt
-	fence   uint64
-	end     time.Time
-	over    bool // an answer has said so, definitely
-	how     Leaser
+	Grant
+	end time.Time
+	how Leaser
 }
 
 // Leaser is how a recipe keeps one hold: each function sends one request and
@@ -32,17 +27,8 @@ type Leaser struct {
 // NewLease is a hold that was asked for at the time sent, on the clock of how;
 // fence is 0 if the recipe has none.
 func NewLease(key string, a Attempt, fence uint64, sent time.Time, how Leaser) *Lease {
-	return &Lease{key: key, attempt: a, fence: fence, end: sent.Add(how.TTL), how: how}
+	return &Lease{Grant: NewGrant(key, a, fence, how.Free), end: sent.Add(how.TTL), how: how}
 }
-
-// Key is what is locked.
-func (l *Lease) Key() string { return l.key }
-
-// Attempt is the owner.
-func (l *Lease) Attempt() Attempt { return l.attempt }
-
-// Fence is the token of the grant, or 0.
-func (l *Lease) Fence() uint64 { return l.fence }
 
 // LeaseEnd is one TTL after the newest request that was answered was sent.
 func (l *Lease) LeaseEnd() time.Time { return l.end }
@@ -57,7 +43,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 		return ErrLost
 	}
 	if l.how.Extend == nil {
-		return fmt.Errorf("extend %s: this lock is not renewed: %w", l.key, errors.ErrUnsupported)
+		return l.Grant.Extend(ctx)
 	}
 	sent := l.how.Clock.Now()
 	err := l.how.Extend(ctx)
@@ -65,17 +51,6 @@ func (l *Lease) Extend(ctx context.Context) error {
 		l.end = sent.Add(l.how.TTL)
 		return nil
 	}
-	l.over = Definite(err)
-	return err
-}
-
-// Release frees the lock. After a doubt, or where nothing was sent, it may be
-// called again.
-func (l *Lease) Release(ctx context.Context) error {
-	if l.over {
-		return ErrLost
-	}
-	err := l.how.Free(ctx)
 	l.over = Definite(err)
 	return err
 }

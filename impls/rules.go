@@ -58,6 +58,15 @@ func Definite(err error) bool {
 	return err == nil || errors.Is(err, ErrLost) && !errors.Is(err, ErrUnknown)
 }
 
+// Settled is err, of a release or clean-up that was doing something to key: as it
+// is if it is definite, which is no rare answer; else it says what was being done.
+func Settled(doing, key string, err error) error {
+	if Definite(err) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", doing, key, err)
+}
+
 // Is matches errors that are target, by errors.Is.
 func Is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }

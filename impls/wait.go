@@ -48,19 +48,32 @@ func (u *uniform) String() string {
 	return u.min.String() + ".." + u.max.String()
 }
 
-// Poll is an Acquire that asks again and again: it calls try until that answers
-// anything but ErrBusy, and waits in between as cfg's policy says, on cfg's
-// clock. Before each wait it reaches StepWaiting. If ctx ends while it waits nothing is open, for the last answer was
-// definite: that is ErrFailed.
+// Poll is an Acquire that asks again and again: it waits in between as cfg's
+// policy says, on cfg's clock. Before each wait it reaches StepWaiting.
 func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
+	return Insist(ctx, key, a, try, func(ctx context.Context) error {
+		cfg.Reach(ctx, StepWaiting)
+		return cfg.Clock.Sleep(ctx, cfg.Wait.Next())
+	})
+}
+
+// Insist is an Acquire that calls try until that answers anything but ErrBusy,
+// and wait in between. If wait fails, as it must when ctx ends, nothing is open,
+// for the last answer was definite: that is ErrFailed.
+func Insist(ctx context.Context, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error), wait func(context.Context) error) (Hold, error) {
 	for {
 		h, err := try(ctx, key, a)
 		if err == nil || !errors.Is(err, ErrBusy) || errors.Is(err, ErrUnknown) {
 			return h, err
 		}
-		cfg.Reach(ctx, StepWaiting)
-		if err := cfg.Clock.Sleep(ctx, cfg.Wait.Next()); err != nil {
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
+		if err := wait(ctx); err != nil {
+			return nil, GaveUp(key, err)
 		}
 	}
+}
+
+// GaveUp is the outcome of an acquire of key that err ended, most often its
+// context's, while it waited and nothing of it was open: ErrFailed.
+func GaveUp(key string, err error) error {
+	return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
 }

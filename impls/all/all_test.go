@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/impls/all"
 )
 
-// TestCatalogue: what later issues and users rely on by name is there, and
-// every recipe describes itself in full.
+// TestCatalogue: what users and suites rely on by name is there, and every recipe
+// describes itself in full.
 func TestCatalogue(t *testing.T) {
 	for _, id := range []string{
 		"redis/token", "redis/watchdog", "redis/pubsub", "redis/fenced", "redis/reentrant", "redis/batch", "redis/redlock", "redis/setnx-expire", "redis/getset",

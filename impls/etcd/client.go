@@ -187,40 +187,21 @@ func (c *client) Close() error {
 	return err
 }
 
-// hold is a lock held by a key that hangs on a session.
+// hold is a lock held by a key that hangs on a session, which renews itself.
 type hold struct {
+	impls.Grant
 	session *session
-	key     string
-	attempt impls.Attempt
-	fence   uint64
-	// free sends the recipe's release and names its outcome.
-	free func(context.Context) error
-	over bool // a release has said so, definitely
 }
 
-func (h *hold) Key() string            { return h.key }
-func (h *hold) Attempt() impls.Attempt { return h.attempt }
-func (h *hold) Fence() uint64          { return h.fence }
-func (h *hold) LeaseEnd() time.Time    { return h.session.leaseEnd() }
+// newHold is a hold whose release free sends, and names its outcome.
+func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) *hold {
+	release := func(ctx context.Context) error { return impls.Settled("release", key, free(ctx)) }
+	return &hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
+}
+
+func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
 // Lost is closed when the server said that the lease is gone, or when its end
 // passed without a renewal: by our own count, from before the last confirmed one
 // was asked for; or by that of the client library, for a session of its.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }
-
-// Extend is not supported: the session renews itself.
-func (h *hold) Extend(context.Context) error {
-	return fmt.Errorf("extend %s: the session renews itself: %w", h.key, errors.ErrUnsupported)
-}
-
-// Release frees the lock as the recipe does.
-func (h *hold) Release(ctx context.Context) error {
-	if h.over {
-		return impls.ErrLost
-	}
-	err := h.free(ctx)
-	if h.over = impls.Definite(err); h.over {
-		return err
-	}
-	return fmt.Errorf("release %s: %w", h.key, err)
-}

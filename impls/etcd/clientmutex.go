@@ -72,7 +72,7 @@ func (clientMutex) Open(ctx context.Context, cfg impls.Config) (impls.Client, er
 	if err != nil {
 		return nil, err
 	}
-	c := &libraryClient{client: base, claims: map[impls.Attempt]*claim{}}
+	c := &libraryClient{client: base, claims: impls.Claims[claim]{}}
 	c.renew = func(s *session) (func(), error) {
 		heard.of(s)
 		lib, err := concurrency.NewSession(c.api, concurrency.WithLease(s.lease), concurrency.WithContext(c.background))
@@ -96,7 +96,7 @@ func (clientMutex) Open(ctx context.Context, cfg impls.Config) (impls.Client, er
 type libraryClient struct {
 	*client
 	lib    *concurrency.Session // of the newest session
-	claims map[impls.Attempt]*claim
+	claims impls.Claims[claim]
 }
 
 // claim is what the client remembers of an attempt that may have a key on the
@@ -160,18 +160,12 @@ func (c *libraryClient) lock(r *requestContext, key string, a impls.Attempt, ask
 		return nil, err
 	}
 	m := concurrency.NewMutex(c.lib, libraryPrefix(key))
-	mine := &claim{key: key, session: s}
-	c.claims[a] = mine
 	c.trace(r, m)
-	if err := c.outcome(ask(m, r), m, r, s); err != nil {
-		if !errors.Is(err, impls.ErrUnknown) {
-			delete(c.claims, a)
-		}
+	err = c.outcome(ask(m, r), m, r, s)
+	if err := c.claims.Took(a, claim{key, s, err == nil}, err); err != nil {
 		return nil, err
 	}
-	mine.held = true
-	free := func(ctx context.Context) error { return c.unlock(ctx, m, a) }
-	return &hold{session: s, key: key, attempt: a, fence: uint64(m.Header().Revision), free: free}, nil
+	return newHold(s, key, a, uint64(m.Header().Revision), func(ctx context.Context) error { return c.unlock(ctx, m, a) }), nil
 }
 
 // trace reaches the steps of a wait, which is hidden in the library: it shows
@@ -218,20 +212,11 @@ func (c *libraryClient) outcome(err error, m *concurrency.Mutex, r *requestConte
 }
 
 func (c *libraryClient) unlock(ctx context.Context, m *concurrency.Mutex, a impls.Attempt) error {
-	if c.claims[a] == nil {
-		return impls.ErrLost // as its clean-up has found
-	}
-	r, cancel := request(ctx, c.cfg.Timeout)
-	defer cancel()
-	return c.settle(a, outcome(m.Unlock(r), r.sent))
-}
-
-// settle forgets an attempt of which nothing can be left.
-func (c *libraryClient) settle(a impls.Attempt, err error) error {
-	if impls.Definite(err) {
-		delete(c.claims, a)
-	}
-	return err
+	return c.claims.Finish(ctx, a, func(ctx context.Context, _ claim) error {
+		r, cancel := request(ctx, c.cfg.Timeout)
+		defer cancel()
+		return outcome(m.Unlock(r), r.sent)
+	})
 }
 
 // Cleanup deletes the session's key if the attempt may have written it. If it
@@ -239,18 +224,13 @@ func (c *libraryClient) settle(a impls.Attempt, err error) error {
 // revokes the lease, without which that cannot succeed. It knows nothing of
 // another client's attempts.
 func (c *libraryClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	mine := c.claims[a]
-	if mine == nil {
-		return impls.ErrLost
-	}
-	err := c.remove(ctx, lockKey(key, mine.session))
-	if errors.Is(err, impls.ErrLost) && !mine.held {
-		err = c.revoke(ctx, mine.session)
-	}
-	if err = c.settle(a, err); impls.Definite(err) {
+	return impls.Settled("clean up", key, c.claims.Finish(ctx, a, func(ctx context.Context, mine claim) error {
+		err := c.remove(ctx, lockKey(key, mine.session))
+		if errors.Is(err, impls.ErrLost) && !mine.held {
+			err = c.revoke(ctx, mine.session)
+		}
 		return err
-	}
-	return fmt.Errorf("clean up %s: %w", key, err)
+	}))
 }
 
 // revoke ends a session and its lease: ErrLost, for nothing of it can be left,

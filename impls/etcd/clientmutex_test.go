@@ -100,7 +100,7 @@ func leftBehind(t *testing.T, addresses []string) {
 	const key = "left behind"
 	c := openLibrary(t, addresses)
 	a := recipetest.NewAttempt()
-	c.claims[a] = &claim{key: key, session: c.session}
+	c.claims[a] = claim{key: key, session: c.session}
 	if _, err := c.api.Put(t.Context(), lockKey(key, c.session), "", clientv3.WithLease(c.session.lease)); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func mayStillCome(t *testing.T, addresses []string) {
 	a, late := recipetest.NewAttempt(), concurrency.NewMutex(c.lib, libraryPrefix(key))
 	other, err := c.Acquire(t.Context(), "other", recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "acquire", err, nil)
-	c.claims[a] = &claim{key: key, session: c.session}
+	c.claims[a] = claim{key: key, session: c.session}
 	recipetest.WantOutcome(t, "clean up", c.Cleanup(t.Context(), key, a), impls.ErrLost)
 	if err := late.TryLock(t.Context()); err == nil {
 		t.Error("a late request was granted the lock")

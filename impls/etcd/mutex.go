@@ -87,8 +87,7 @@ func (c *mutexClient) begin(ctx context.Context, a impls.Attempt) (*session, err
 // held is the attempt's hold, or its place in the queue.
 func (c *mutexClient) held(s *session, key string, a impls.Attempt, revision int64) *hold {
 	// The key is named by the attempt, so that no other can be hit.
-	free := func(ctx context.Context) error { return c.remove(ctx, own(key, a)) }
-	return &hold{session: s, key: key, attempt: a, fence: uint64(revision), free: free}
+	return newHold(s, key, a, uint64(revision), func(ctx context.Context) error { return c.remove(ctx, own(key, a)) })
 }
 
 func (c *mutexClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -157,8 +156,5 @@ func (c *mutexClient) Cleanup(ctx context.Context, key string, a impls.Attempt) 
 		me := own(key, a)
 		err = c.take(ctx, s, mine, a, me, clientv3.Compare(clientv3.CreateRevision(me), ">", 0))
 	}
-	if impls.Definite(err) {
-		return err
-	}
-	return fmt.Errorf("clean up %s: %w", key, err)
+	return impls.Settled("clean up", key, err)
 }

@@ -22,7 +22,7 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 			return abandoned(err)
 		}
 		r, cancel := request(ctx, c.cfg.Timeout)
-		resp, err := c.api.Get(r, prefix(h.key), append(lastTwo(), clientv3.WithMaxCreateRev(int64(h.fence)))...)
+		resp, err := c.api.Get(r, prefix(h.Key()), append(lastTwo(), clientv3.WithMaxCreateRev(int64(h.Fence())))...)
 		cancel()
 		if err != nil {
 			if err := c.cfg.Clock.Sleep(ctx, retryPause); err != nil {
@@ -31,7 +31,7 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 			continue
 		}
 		switch {
-		case len(resp.Kvs) == 0 || string(resp.Kvs[0].Key) != own(h.key, h.attempt):
+		case len(resp.Kvs) == 0 || string(resp.Kvs[0].Key) != own(h.Key(), h.Attempt()):
 			return fmt.Errorf("%w: the lease ended while we waited, and our place in the queue with it", impls.ErrFailed)
 		case len(resp.Kvs) == 1:
 			return nil

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,12 +65,12 @@ func (singleKey) Open(ctx context.Context, cfg impls.Config) (impls.Client, erro
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	return &singleClient{client: c, may: map[impls.Attempt]*mayHold{}}, nil
+	return &singleClient{client: c, may: impls.Claims[mayHold]{}}, nil
 }
 
 type singleClient struct {
 	*client
-	may map[impls.Attempt]*mayHold // the attempts that may hold
+	may impls.Claims[mayHold] // the attempts that may hold
 }
 
 // mayHold is what the client remembers of an attempt.
@@ -85,27 +84,18 @@ type mayHold struct {
 func single(key string) string { return place("single", key) }
 
 func (c *singleClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.try(ctx, key, a)
-		if err == nil {
-			return h, nil
-		}
-		if !errors.Is(err, impls.ErrBusy) {
-			return nil, fmt.Errorf("acquire %s: %w", key, err)
-		}
+	return impls.Insist(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.cfg.Reach(ctx, stepWatch)
 		// A waiter has nothing on the server, so that its session may come and
 		// go, and its end leaves nothing open.
-		if err := c.watch(ctx, c.background, single(key)); err != nil {
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
-		}
-	}
+		return c.watch(ctx, c.background, single(key))
+	})
 }
 
 func (c *singleClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	h, err := c.try(ctx, key, a)
 	if err != nil {
-		return nil, fmt.Errorf("try %s: %w", key, err)
+		return nil, fmt.Errorf("acquire %s: %w", key, err)
 	}
 	return h, nil
 }
@@ -115,47 +105,25 @@ func (c *singleClient) try(ctx context.Context, key string, a impls.Attempt) (*h
 	if err != nil {
 		return nil, err
 	}
-	m := &mayHold{key: key, session: s}
-	c.may[a] = m
-	if m.revision, err = c.put(ctx, s, a, absent(single(key)), single(key)); err != nil {
-		if !errors.Is(err, impls.ErrUnknown) {
-			delete(c.may, a)
-		}
+	revision, err := c.put(ctx, s, a, absent(single(key)), single(key))
+	if err := c.may.Took(a, mayHold{key, s, revision}, err); err != nil {
 		return nil, err
 	}
-	free := func(ctx context.Context) error {
-		if c.may[a] == nil {
-			return impls.ErrLost // as its clean-up has found
-		}
-		return c.settle(a, c.remove(ctx, single(key)))
-	}
-	return &hold{session: s, key: key, attempt: a, free: free}, nil
-}
-
-// settle forgets an attempt of which nothing can be left.
-func (c *singleClient) settle(a impls.Attempt, err error) error {
-	if impls.Definite(err) {
-		delete(c.may, a)
-	}
-	return err
+	return newHold(s, key, a, 0, func(ctx context.Context) error {
+		return c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error { return c.remove(ctx, single(key)) })
+	}), nil
 }
 
 // Cleanup deletes the key if it hangs on the lease of the attempt, or makes
 // sure that it never will.
 func (c *singleClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	m := c.may[a]
-	if m == nil {
-		return impls.ErrLost
-	}
-	mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}
-	for other, o := range c.may {
-		if other != a && o.key == key && o.revision != 0 { // what this client holds hangs on the same lease
-			mine = append(mine, clientv3.Compare(clientv3.CreateRevision(single(key)), "!=", o.revision))
+	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, m mayHold) error {
+		mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}
+		for other, o := range c.may {
+			if other != a && o.key == key && o.revision != 0 { // what this client holds hangs on the same lease
+				mine = append(mine, clientv3.Compare(clientv3.CreateRevision(single(key)), "!=", o.revision))
+			}
 		}
-	}
-	err := c.settle(a, c.take(ctx, m.session, true, a, single(key), mine...))
-	if impls.Definite(err) {
-		return err
-	}
-	return fmt.Errorf("clean up %s: %w", key, err)
+		return c.take(ctx, m.session, true, a, single(key), mine...)
+	}))
 }

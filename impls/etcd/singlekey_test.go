@@ -60,7 +60,7 @@ func cleanupByLease(t *testing.T, addresses []string) {
 	h, err = a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
 	recipetest.WantOutcome(t, "try", err, nil)
 	doubt := recipetest.NewAttempt()
-	a.may[doubt] = &mayHold{key: key, session: a.session}
+	a.may[doubt] = mayHold{key: key, session: a.session}
 	recipetest.WantOutcome(t, "clean up a doubt of the holder's", a.Cleanup(t.Context(), key, doubt), impls.ErrLost)
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 }
@@ -71,7 +71,7 @@ func lateSingle(t *testing.T, addresses []string) {
 	const key = "late single"
 	c := openSingle(t, addresses)
 	a := recipetest.NewAttempt()
-	c.may[a] = &mayHold{key: key, session: c.session}
+	c.may[a] = mayHold{key: key, session: c.session}
 	recipetest.WantOutcome(t, "clean up of what has not arrived", c.Cleanup(t.Context(), key, a), impls.ErrLost)
 	_, err := c.TryAcquire(t.Context(), key, a)
 	recipetest.WantOutcome(t, "the late try", err, impls.ErrFailed)

@@ -2,7 +2,6 @@ package memcached
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -17,7 +16,7 @@ const stepFree impls.Step = "free"
 // clock, and sends nothing for others.
 type blind struct {
 	*driver
-	mine map[impls.Attempt]int64 // Unix time
+	mine impls.Claims[int64] // Unix time
 }
 
 func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
@@ -25,22 +24,13 @@ func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blind{driver: d, mine: map[impls.Attempt]int64{}}, nil
+	return &blind{driver: d, mine: impls.Claims[int64]{}}, nil
 }
 
 func (b *blind) now() int64 { return b.cfg.Clock.Now().Unix() }
 
 // until is the time that the document writes for a lock that is taken at now.
 func (b *blind) until(now time.Time) int64 { return now.Unix() + int64(b.cfg.TTL/time.Second) + 1 }
-
-// took notes what a request of the attempt came to that takes a key until then,
-// unless it is refused with ErrBusy.
-func (b *blind) took(a impls.Attempt, until int64, err error) error {
-	if err == nil || errors.Is(err, impls.ErrUnknown) {
-		b.mine[a] = until
-	}
-	return err
-}
 
 // hold is a granted attempt, which free ends; nothing renews it.
 func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx context.Context, doing, key string, until int64) error) impls.Hold {
@@ -53,13 +43,5 @@ func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx 
 
 // finish ends what an attempt may have by free, if it may have anything.
 func (b *blind) finish(ctx context.Context, doing, key string, a impls.Attempt, free func(ctx context.Context, doing, key string, until int64) error) error {
-	until, may := b.mine[a]
-	if !may {
-		return impls.ErrLost
-	}
-	err := free(ctx, doing, key, until)
-	if impls.Definite(err) {
-		delete(b.mine, a)
-	}
-	return err
+	return b.mine.Finish(ctx, a, func(ctx context.Context, until int64) error { return free(ctx, doing, key, until) })
 }

@@ -83,7 +83,7 @@ func (c *timestampClient) Acquire(ctx context.Context, key string, a impls.Attem
 func (c *timestampClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	sent := c.cfg.Clock.Now()
 	until := c.until(sent)
-	err := c.took(a, until, c.add(ctx, key, strconv.AppendInt(nil, until, 10), never))
+	err := c.mine.Took(a, until, c.add(ctx, key, strconv.AppendInt(nil, until, 10), never))
 	if errors.Is(err, impls.ErrBusy) {
 		sent, err = c.replace(ctx, key, a)
 	}
@@ -114,7 +114,7 @@ func (c *timestampClient) replace(ctx context.Context, key string, a impls.Attem
 	c.cfg.Reach(ctx, stepSet)
 	sent = c.cfg.Clock.Now()
 	until := c.until(sent)
-	return sent, c.took(a, until, c.set(ctx, key, strconv.AppendInt(nil, until, 10), never))
+	return sent, c.mine.Took(a, until, c.set(ctx, key, strconv.AppendInt(nil, until, 10), never))
 }
 
 // over reads whether the item's time is over; not if it is gone, for then none

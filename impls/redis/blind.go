@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +17,7 @@ const stepDelete impls.Step = "delete"
 // remembers which of its attempts may hold one, and sends nothing for others.
 type blind struct {
 	*server
-	mine map[impls.Attempt]bool
+	mine impls.Claims[struct{}]
 }
 
 func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
@@ -30,7 +29,7 @@ func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("connect to redis at %s: %w", cfg.Addresses[0], err)
 	}
-	return &blind{server: s, mine: map[impls.Attempt]bool{}}, nil
+	return &blind{server: s, mine: impls.Claims[struct{}]{}}, nil
 }
 
 // number sends a command as it is written, which is answered by a number.
@@ -42,22 +41,13 @@ func (b *blind) number(ctx context.Context, doing, key string, words ...any) (n 
 	return n, err
 }
 
-// took notes what a request of the attempt came to that takes key, unless it is
-// refused with ErrBusy.
-func (b *blind) took(a impls.Attempt, err error) error {
-	if err == nil || errors.Is(err, impls.ErrUnknown) {
-		b.mine[a] = true
-	}
-	return err
-}
-
 // setnx takes key for the attempt by writing value, or is refused.
 func (b *blind) setnx(ctx context.Context, key string, a impls.Attempt, value any) error {
 	n, err := b.number(ctx, "acquire", key, "setnx", key, value)
 	if err == nil && n == 0 {
 		err = impls.ErrBusy
 	}
-	return b.took(a, err)
+	return b.mine.Took(a, struct{}{}, err)
 }
 
 // del deletes key, whoever's it is: nil, or ErrLost if it was not there.
@@ -81,14 +71,7 @@ func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(cont
 
 // finish ends what an attempt may have, if it may have anything.
 func (b *blind) finish(ctx context.Context, a impls.Attempt, free func(context.Context) error) error {
-	if !b.mine[a] {
-		return impls.ErrLost
-	}
-	err := free(ctx)
-	if impls.Definite(err) {
-		delete(b.mine, a)
-	}
-	return err
+	return b.mine.Finish(ctx, a, func(ctx context.Context, _ struct{}) error { return free(ctx) })
 }
 
 // wholeSeconds is plain where times are counted in seconds.

@@ -116,7 +116,7 @@ func (c *getsetClient) replace(ctx context.Context, key string, a impls.Attempt,
 	if err == nil && now <= locked {
 		err = impls.ErrBusy
 	}
-	return c.took(a, err)
+	return c.mine.Took(a, struct{}{}, err)
 }
 
 // free deletes the key unless its time, whoever's it is, is over.

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -164,8 +163,7 @@ func (c *pubsubClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 		c.cfg.Reach(ctx, impls.StepWaiting)
 		woken, err := c.sleep(ctx, left)
 		if err != nil {
-			// The last answer was definite, so nothing is open.
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
+			return nil, impls.GaveUp(key, err) // the last answer was definite
 		}
 		if woken {
 			c.cfg.Reach(ctx, impls.StepWoken)

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -84,7 +83,8 @@ func (c *watchdogs) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	if err != nil {
 		return nil, err
 	}
-	h := &watched{client: c, key: key, attempt: a, lost: make(chan struct{}), ended: make(chan struct{}), end: sent.Add(c.cfg.TTL)}
+	h := &watched{client: c, lost: make(chan struct{}), ended: make(chan struct{}), end: sent.Add(c.cfg.TTL)}
+	h.Grant = impls.NewGrant(key, a, 0, h.free)
 	var ctxRenew context.Context
 	ctxRenew, h.stop = context.WithCancel(c.background)
 	c.running.Go(func() { h.renew(ctxRenew) })
@@ -93,23 +93,17 @@ func (c *watchdogs) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 
 // watched is a hold that is renewed beside its user.
 type watched struct {
-	client  *watchdogs
-	key     string
-	attempt impls.Attempt
+	impls.Grant
+	client *watchdogs
 
 	lost  chan struct{}
 	stop  context.CancelFunc // of the renewals
 	ended chan struct{}      // closed when they have ended
 	gone  bool               // a renewal was told that the lock is another's; to be read after ended
-	over  bool               // an answer has said so, definitely
 
 	mu  sync.Mutex
 	end time.Time
 }
-
-func (h *watched) Key() string            { return h.key }
-func (h *watched) Attempt() impls.Attempt { return h.attempt }
-func (h *watched) Fence() uint64          { return 0 }
 
 // Lost is closed when a renewal was told that the lock is no longer ours, or
 // when the lease's end passed without a confirmed renewal.
@@ -150,7 +144,7 @@ func (h *watched) renew(ctx context.Context) {
 			return
 		}
 		once, cancel := context.WithTimeout(ctx, min(ttl/renewals, left))
-		err := c.compare(once, "renew", c.extend, []string{h.key}, h.attempt.String(), ttl.Milliseconds())
+		err := c.compare(once, "renew", c.extend, []string{h.Key()}, h.Attempt().String(), ttl.Milliseconds())
 		cancel()
 		switch {
 		case err == nil:
@@ -167,19 +161,11 @@ func (h *watched) renew(ctx context.Context) {
 	}
 }
 
-// Extend is not supported: the lock is renewed without being asked.
-func (h *watched) Extend(context.Context) error {
-	return fmt.Errorf("extend %s: it is renewed in the background: %w", h.key, errors.ErrUnsupported)
-}
-
-// Release ends the renewals, for good, and frees the lock when none is under way
+// free ends the renewals, for good, and frees the lock when none is under way
 // any more: so none can be carried out after it. (It would change nothing, for
 // it compares the token.) If ctx ends before that, nothing was sent, and the
-// lease runs out unless Release is called again.
-func (h *watched) Release(ctx context.Context) error {
-	if h.over {
-		return impls.ErrLost
-	}
+// lease runs out unless the lock is released again.
+func (h *watched) free(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		h.stop()
@@ -191,12 +177,10 @@ func (h *watched) Release(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("release %s: %w", h.key, impls.NotSent(err))
+		return fmt.Errorf("release %s: %w", h.Key(), impls.NotSent(err))
 	case h.gone:
-		err = impls.ErrLost
+		return impls.ErrLost
 	default:
-		err = h.client.compare(ctx, "release", h.client.release, []string{h.key}, h.attempt.String())
+		return h.client.compare(ctx, "release", h.client.release, []string{h.Key()}, h.Attempt().String())
 	}
-	h.over = impls.Definite(err)
-	return err
 }

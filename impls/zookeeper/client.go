@@ -224,40 +224,22 @@ func (c *client) await(ctx context.Context, alive <-chan struct{}, events <-chan
 // errEnded: what the waiter depends on has ended.
 var errEnded = fmt.Errorf("%w: the session ended", impls.ErrUnknown)
 
-// hold is a lock held by a node that hangs on a session.
+// hold is a lock held by a node that hangs on a session, which the driver keeps
+// alive.
 type hold struct {
+	impls.Grant
 	session *session
-	key     string
-	attempt impls.Attempt
-	fence   uint64
-	// free sends the recipe's release and names its outcome.
-	free func(context.Context) error
-	over bool // a release has said so, definitely
 }
 
-func (h *hold) Key() string            { return h.key }
-func (h *hold) Attempt() impls.Attempt { return h.attempt }
-func (h *hold) Fence() uint64          { return h.fence }
-func (h *hold) LeaseEnd() time.Time    { return h.session.leaseEnd() }
+// newHold is a hold whose release free sends, and names its outcome.
+func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) hold {
+	release := func(ctx context.Context) error { return impls.Settled("release", key, free(ctx)) }
+	return hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
+}
+
+func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
 // Lost is closed when a server said that the session has expired, or when the
 // client was cut off and the session's end, counted from before the newest
 // answered packet was sent, passed before it came back.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }
-
-// Extend is not supported: the driver keeps the session alive.
-func (h *hold) Extend(context.Context) error {
-	return fmt.Errorf("extend %s: the driver keeps the session alive: %w", h.key, errors.ErrUnsupported)
-}
-
-// Release frees the lock as the recipe does.
-func (h *hold) Release(ctx context.Context) error {
-	if h.over {
-		return impls.ErrLost
-	}
-	err := h.free(ctx)
-	if h.over = impls.Definite(err); h.over {
-		return err
-	}
-	return fmt.Errorf("release %s: %w", h.key, err)
-}

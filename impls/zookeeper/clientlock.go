@@ -74,13 +74,13 @@ func (clientLock) Open(ctx context.Context, cfg impls.Config) (impls.Client, err
 	if err != nil {
 		return nil, err
 	}
-	return &libraryClient{client: &client{d}, steps: steps, claims: map[impls.Attempt]*claim{}}, nil
+	return &libraryClient{client: &client{d}, steps: steps, claims: impls.Claims[*claim]{}}, nil
 }
 
 type libraryClient struct {
 	*client
 	steps  <-chan impls.Step // of the library's wait
-	claims map[impls.Attempt]*claim
+	claims impls.Claims[*claim]
 }
 
 // claim is what the client remembers of an attempt that may have a node.
@@ -149,26 +149,15 @@ func (c *libraryClient) reach(ctx context.Context, tell bool) {
 // began with: if that has expired meanwhile, the hold is lost from the start.
 func (c *libraryClient) held(s *session, key string, a impls.Attempt, mine *claim) *hold {
 	unlock := func(*zk.Conn) (struct{}, error) { return struct{}{}, mine.lock.Unlock() }
-	free := func(ctx context.Context) error {
-		if c.claims[a] == nil {
-			return impls.ErrLost // as its clean-up has found
-		}
-		return c.settle(a, c.removeSurely(ctx, s, unlock))
-	}
-	return &hold{session: s, key: key, attempt: a, free: free}
+	h := newHold(s, key, a, 0, func(ctx context.Context) error {
+		return c.claims.Finish(ctx, a, func(ctx context.Context, _ *claim) error { return c.removeSurely(ctx, s, unlock) })
+	})
+	return &h
 }
 
 // TryAcquire is not supported: the library's lock has none.
 func (c *libraryClient) TryAcquire(_ context.Context, key string, _ impls.Attempt) (impls.Hold, error) {
 	return nil, fmt.Errorf("try %s: the library's lock can only wait: %w", key, errors.ErrUnsupported)
-}
-
-// settle forgets an attempt of which nothing can be left.
-func (c *libraryClient) settle(a impls.Attempt, err error) error {
-	if impls.Definite(err) {
-		delete(c.claims, a)
-	}
-	return err
 }
 
 // Cleanup looks for the attempt's node and deletes it.
@@ -190,10 +179,7 @@ func (c *libraryClient) Cleanup(ctx context.Context, key string, a impls.Attempt
 	default:
 		err = fmt.Errorf("%w: the library is about to create its node", impls.ErrUnknown)
 	}
-	if err = c.settle(a, err); impls.Definite(err) {
-		return err
-	}
-	return fmt.Errorf("clean up %s: %w", key, err)
+	return impls.Settled("clean up", key, c.claims.Settle(a, err))
 }
 
 // find returns the path of an attempt's node, "" if it is not there.

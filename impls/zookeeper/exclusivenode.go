@@ -67,12 +67,12 @@ func (exclusiveNode) Open(ctx context.Context, cfg impls.Config) (impls.Client, 
 	if err != nil {
 		return nil, err
 	}
-	return &exclusiveClient{client: c, may: map[impls.Attempt]mayHold{}}, nil
+	return &exclusiveClient{client: c, may: impls.Claims[mayHold]{}}, nil
 }
 
 type exclusiveClient struct {
 	*client
-	may map[impls.Attempt]mayHold // the attempts that may hold
+	may impls.Claims[mayHold] // the attempts that may hold
 }
 
 // mayHold is what the client remembers of an attempt.
@@ -85,27 +85,18 @@ type mayHold struct {
 func agreed(key string) string { return parent("agreed", key) }
 
 func (c *exclusiveClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	for {
-		h, err := c.try(ctx, key, a)
-		if err == nil {
-			return h, nil
-		}
-		if !errors.Is(err, impls.ErrBusy) {
-			return nil, fmt.Errorf("acquire %s: %w", key, err)
-		}
+	return impls.Insist(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.driver.cfg.Reach(ctx, stepWatch)
 		// A waiter has nothing on the servers, so that its session may come and
 		// go, and its end leaves nothing open.
-		if err := c.watch(ctx, agreed(key)); err != nil {
-			return nil, fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
-		}
-	}
+		return c.watch(ctx, agreed(key))
+	})
 }
 
 func (c *exclusiveClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	h, err := c.try(ctx, key, a)
 	if err != nil {
-		return nil, fmt.Errorf("try %s: %w", key, err)
+		return nil, fmt.Errorf("acquire %s: %w", key, err)
 	}
 	return h, nil
 }
@@ -115,24 +106,20 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 	if err != nil {
 		return nil, err
 	}
-	c.may[a] = mayHold{key: key}
-	if _, err := c.create(ctx, agreed(key), 0); err != nil {
-		if !errors.Is(err, impls.ErrUnknown) {
-			delete(c.may, a)
-		}
-		if errors.Is(err, zk.ErrNodeExists) {
-			return nil, impls.ErrBusy
-		}
+	m := mayHold{key: key}
+	switch _, err = c.create(ctx, agreed(key), 0); {
+	case err == nil:
+		m.held = s
+	case errors.Is(err, zk.ErrNodeExists):
+		err = impls.ErrBusy
+	}
+	if err := c.may.Took(a, m, err); err != nil {
 		return nil, err
 	}
-	c.may[a] = mayHold{key, s}
-	free := func(ctx context.Context) error {
-		if _, ok := c.may[a]; !ok {
-			return impls.ErrLost // as its clean-up has found
-		}
-		return c.settle(a, c.removeAnyway(ctx, s, agreed(key)))
-	}
-	return &hold{session: s, key: key, attempt: a, free: free}, nil
+	h := newHold(s, key, a, 0, func(ctx context.Context) error {
+		return c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error { return c.removeAnyway(ctx, s, agreed(key)) })
+	})
+	return &h, nil
 }
 
 // removeAnyway deletes the node, whosever it is, and tries again after a lost
@@ -143,14 +130,6 @@ func (c *exclusiveClient) removeAnyway(ctx context.Context, s *session, path str
 	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
 	return c.repeat(ctx, s, deletion(path), true)
-}
-
-// settle forgets an attempt of which nothing can be left.
-func (c *exclusiveClient) settle(a impls.Attempt, err error) error {
-	if impls.Definite(err) {
-		delete(c.may, a)
-	}
-	return err
 }
 
 // watch returns nil when something happened to the node, or the watch ended, or
@@ -184,20 +163,15 @@ func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 // Cleanup deletes the node if the attempt may have created it and it hangs on
 // our session.
 func (c *exclusiveClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	if _, ok := c.may[a]; !ok {
-		return impls.ErrLost
-	}
-	for other, m := range c.may {
-		if m.held != nil && !m.held.isLost() && m.key == key && other != a {
-			// Both would hang on our session.
-			return fmt.Errorf("clean up %s: %w: this client was granted it as attempt %s, and the node does not tell whose it is", key, impls.ErrUnknown, other)
+	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error {
+		for other, m := range c.may {
+			if m.held != nil && !m.held.isLost() && m.key == key && other != a {
+				// Both would hang on our session.
+				return fmt.Errorf("%w: this client was granted it as attempt %s, and the node does not tell whose it is", impls.ErrUnknown, other)
+			}
 		}
-	}
-	err := c.settle(a, c.removeOurs(ctx, agreed(key)))
-	if impls.Definite(err) {
-		return err
-	}
-	return fmt.Errorf("clean up %s: %w", key, err)
+		return c.removeOurs(ctx, agreed(key))
+	}))
 }
 
 func (c *exclusiveClient) removeOurs(ctx context.Context, path string) error {

@@ -90,7 +90,7 @@ func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt
 		return p, nil
 	}
 	c.driver.cfg.Reach(ctx, stepLeave)
-	if err := p.free(ctx); err != nil && !errors.Is(err, impls.ErrLost) {
+	if err := p.Release(ctx); err != nil && !errors.Is(err, impls.ErrLost) {
 		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
 	}
 	return nil, impls.ErrBusy
@@ -117,11 +117,12 @@ func (c *queueClient) enqueue(ctx context.Context, key, mark string, a impls.Att
 	if !ok {
 		return nil, fmt.Errorf("%w: the server named our node %s, whose number is beyond what it can count: use another key", impls.ErrUnknown, path)
 	}
-	p := &placed{hold: hold{session: s, key: key, attempt: a}, path: path, mark: mark, number: n}
-	p.free = func(ctx context.Context) error { return c.removeSurely(ctx, s, deletion(path)) }
+	var fence uint64
 	if c.queue.fenced && mark == c.queue.mark {
-		p.fence = uint64(n) + 1
+		fence = uint64(n) + 1
 	}
+	leave := func(ctx context.Context) error { return c.removeSurely(ctx, s, deletion(path)) }
+	p := &placed{hold: newHold(s, key, a, fence, leave), path: path, mark: mark, number: n}
 	c.driver.cfg.Reach(ctx, stepQueued)
 	return p, nil
 }
@@ -187,7 +188,7 @@ func (c *queueClient) wait(ctx context.Context, p *placed) error {
 // waiting, "" if there is none; and, where everybody watches the whole queue, the
 // events of that.
 func (c *queueClient) look(ctx context.Context, p *placed) (before string, events <-chan zk.Event, err error) {
-	dir := parent(c.queue.kind, p.key)
+	dir := parent(c.queue.kind, p.Key())
 	type listing struct {
 		names  []string
 		events <-chan zk.Event
