@@ -140,22 +140,9 @@ func TestTimestampTwoTakers(t *testing.T) {
 	}
 }
 
-// TestTimestampSkew: a client whose clock is ahead by more than the lock's time
-// takes over from a live holder; one that is ahead by less does not.
 func TestTimestampSkew(t *testing.T) {
 	s := serve(t)
-	for _, ahead := range []time.Duration{0, over - time.Second, over} {
-		clock, fast := recipetest.NewWall(), recipetest.NewWall()
-		fast.Advance(ahead)
-		a, b, key := s.open(t, timestamp, with(clock)), s.open(t, timestamp, with(fast)), recipetest.NewKey()
-		h := recipetest.Try(t, a, key)
-		if ahead < over {
-			recipetest.Busy(t, b, key)
-			continue
-		}
-		recipetest.Try(t, b, key)
-		recipetest.Within(t, h, clock)
-	}
+	recipetest.Skew(t, over, func(clock impls.Clock) impls.Client { return s.open(t, timestamp, with(clock)) })
 }
 
 // TestDies: whoever dies anywhere is outlived.

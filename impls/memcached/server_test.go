@@ -34,11 +34,8 @@ func serve(t *testing.T) served {
 
 // open opens a client of the recipe, with options such as a clock.
 func (s served) open(t *testing.T, id string, options ...func(*impls.Config)) impls.Client {
-	cfg := s.cfg
-	for _, set := range options {
-		set(&cfg)
-	}
-	return recipetest.Open(t, recipe(t, id), cfg)
+	t.Helper()
+	return recipetest.Open(t, recipe(t, id), s.cfg, options...)
 }
 
 func recipe(t *testing.T, id string) impls.Recipe {

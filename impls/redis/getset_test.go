@@ -103,23 +103,9 @@ func TestGetsetShift(t *testing.T) {
 	}
 }
 
-// TestGetsetSkew: a client whose clock is ahead by more than the lock's time
-// takes over from a live holder; one that is ahead by less does not.
 func TestGetsetSkew(t *testing.T) {
 	s := serve(t)
-	for _, ahead := range []time.Duration{0, over - time.Second, over} {
-		clock, fast := recipetest.NewWall(), recipetest.NewWall()
-		fast.Advance(ahead)
-		a, b, key := s.open(t, getset, with(clock)), s.open(t, getset, with(fast)), recipetest.NewKey()
-		h := recipetest.Try(t, a, key)
-		if ahead < over {
-			busy(t, b, key)
-			release(t, h)
-			continue
-		}
-		recipetest.Try(t, b, key)
-		recipetest.Within(t, h, clock)
-	}
+	recipetest.Skew(t, over, func(clock impls.Clock) impls.Client { return s.open(t, getset, with(clock)) })
 	// A slow one leaves a lock that is over for the others from the start.
 	clock, slow := recipetest.NewWall(), recipetest.NewWall()
 	slow.Advance(-over)

@@ -33,23 +33,13 @@ func serve(t *testing.T) served {
 // open opens a client of the recipe, whose configuration may be changed.
 func (s served) open(t *testing.T, id string, change ...func(*impls.Config)) impls.Client {
 	t.Helper()
-	cfg := s.cfg
-	for _, f := range change {
-		f(&cfg)
-	}
-	return recipetest.Open(t, recipe(t, id), cfg)
+	return recipetest.Open(t, recipe(t, id), s.cfg, change...)
 }
 
 // recipe finds a recipe of the package.
 func recipe(t *testing.T, id string) impls.Recipe {
 	t.Helper()
-	for _, r := range redis.Recipes() {
-		if r.Info().ID == id {
-			return r
-		}
-	}
-	t.Fatalf("%s is missing", id)
-	return nil
+	return recipetest.Find(t, redis.Recipes(), id)
 }
 
 // set changes a setting of the server.

@@ -146,3 +146,21 @@ func (b Blind) Doubt(t *testing.T) {
 	Try(t, second, key)
 	Within(t, h, impls.SystemClock())
 }
+
+// Skew: of a lock that goes by the clients' clocks and locks for the time over,
+// a client whose clock is ahead by that or more takes over from a live holder; one
+// that is ahead by less does not.
+func Skew(t *testing.T, over time.Duration, open func(impls.Clock) impls.Client) {
+	for _, ahead := range []time.Duration{0, over - time.Second, over} {
+		clock, fast := NewWall(), NewWall()
+		fast.Advance(ahead)
+		a, b, key := open(clock), open(fast), NewKey()
+		h := Try(t, a, key)
+		if ahead < over {
+			Busy(t, b, key)
+			continue
+		}
+		Try(t, b, key)
+		Within(t, h, clock)
+	}
+}

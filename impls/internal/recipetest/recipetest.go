@@ -47,9 +47,13 @@ func Prepare(t testing.TB, r impls.Recipe, cfg impls.Config, keys ...string) {
 	}
 }
 
-// Open opens a client that is closed at the end of the test.
-func Open(t testing.TB, r impls.Recipe, cfg impls.Config) impls.Client {
+// Open opens a client that is closed at the end of the test. Its configuration
+// may be changed.
+func Open(t testing.TB, r impls.Recipe, cfg impls.Config, change ...func(*impls.Config)) impls.Client {
 	t.Helper()
+	for _, f := range change {
+		f(&cfg)
+	}
 	if cfg.Wait == nil {
 		cfg.Wait = impls.NewUniform(5*time.Millisecond, 15*time.Millisecond, 1)
 	}
