@@ -63,11 +63,11 @@ func (p *part) fold(further map[history.Attempt]bool) {
 		}
 	}
 	p.attempts = kept
-	order := make([]int32, len(kept))
+	order := make([]timed, len(kept))
 	for i := range order {
-		order[i] = int32(i)
+		order[i] = timed{p.calls[kept[i].acquire].Invoke, int32(i)}
 	}
-	sortRuns(order, func(i, j int32) int { return p.inTime(kept[i].acquire, kept[j].acquire) })
+	sortTimed(order, func(i, j int32) int { return p.inTime(kept[i].acquire, kept[j].acquire) })
 	rearrange(kept, order)
 }
 

@@ -97,7 +97,7 @@ func (p *part) underway() []item {
 }
 
 // lonely finds the tries that were refused while no other attempt was about.
-func (p *part) lonely(refused []int32, about []item) {
+func (p *part) lonely(refused []timed, about []item) {
 	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
 	// The furthest two ends of different attempts among the items so far.
 	type ends struct {
@@ -118,8 +118,8 @@ func (p *part) lonely(refused []int32, about []item) {
 		}
 		ahead[i+1] = e
 	}
-	for _, number := range refused {
-		r := p.refusal(number)
+	for _, x := range refused {
+		r := p.refusal(x.number)
 		k, _ := slices.BinarySearchFunc(about, r.to, func(x item, t int64) int {
 			if x.ac <= t {
 				return -1

@@ -23,7 +23,7 @@ import (
 // bounds are taken, and they narrow nobody's: that accuses nobody wrongly.
 
 // envelopes decides the refused tries of a lock with readers.
-func (p *part) envelopes(refused []int32, items []item) {
+func (p *part) envelopes(refused []timed, items []item) {
 	var anybody, writers bounds
 	for _, x := range items {
 		if x.optional || x.rc < x.ar {
@@ -51,12 +51,12 @@ func (p *part) envelopes(refused []int32, items []item) {
 			alone = append(alone, x)
 		}
 	}
-	var forReading, forWriting []int32
-	for _, number := range refused {
-		if p.calls[p.acquire(number)].Flags&history.FlagShared != 0 {
-			forReading = append(forReading, number)
+	var forReading, forWriting []timed
+	for _, x := range refused {
+		if p.calls[p.acquire(x.number)].Flags&history.FlagShared != 0 {
+			forReading = append(forReading, x)
 		} else {
-			forWriting = append(forWriting, number)
+			forWriting = append(forWriting, x)
 		}
 	}
 	p.lonely(forReading, alone)

@@ -125,15 +125,15 @@ func (f *frontier) item(t turn) *item {
 }
 
 // search decides the refused tries, which are in order of their return.
-func (p *part) search(refused []int32, items []item) {
+func (p *part) search(refused []timed, items []item) {
 	f := newFrontier(items)
 	oldest := make([]int64, len(refused)) // call of those still to come
 	for k, since := len(refused)-1, int64(forever); k >= 0; k-- {
-		since = min(since, p.refusal(refused[k]).from)
+		since = min(since, p.refusal(refused[k].number).from)
 		oldest[k] = since
 	}
-	for k, number := range refused {
-		r := p.refusal(number)
+	for k, x := range refused {
+		r := p.refusal(x.number)
 		f.oldest = oldest[k]
 		ok := true
 		for ok && f.passed < len(f.due) && f.item(f.due[f.passed]).ar <= r.to {

@@ -111,21 +111,21 @@ func (p *part) refusal(number int32) refusal {
 // refusals lists the numbers of the tries that were refused, by the moment of
 // their return. A batch is refused for the sake of any of its keys, so that
 // nothing follows for one of them.
-func (p *part) refusals() []int32 {
-	var list []int32
+func (p *part) refusals() []timed {
+	var list []timed
 	for i := range p.attempts {
 		if a := &p.attempts[i]; !a.inner && !a.batch && p.calls[a.acquire].Outcome == history.Busy {
-			list = append(list, int32(i))
+			list = append(list, timed{p.refusal(int32(i)).to, int32(i)})
 		}
 	}
 	list = slices.Grow(list, len(p.alone))
 	for i := range p.alone {
-		list = append(list, int32(len(p.attempts)+i))
+		number := int32(len(p.attempts) + i)
+		list = append(list, timed{p.refusal(number).to, number})
 	}
-	sortRuns(list, func(i, j int32) int {
-		a, b := p.refusal(i), p.refusal(j)
-		if a.to != b.to || a.from != b.from {
-			return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from))
+	sortTimed(list, func(i, j int32) int {
+		if a, b := p.refusal(i).from, p.refusal(j).from; a != b {
+			return cmp.Compare(a, b)
 		}
 		return p.inTime(p.acquire(i), p.acquire(j))
 	})

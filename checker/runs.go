@@ -1,11 +1,26 @@
 package checker
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// sortRuns sorts list. It is fast if list consists of a few stretches that are
-// sorted already, as what is read client by client does, and no slower than
-// others if not.
-func sortRuns(list []int32, compare func(a, b int32) int) {
+// timed is something of a number at some time.
+type timed struct {
+	at     int64
+	number int32
+}
+
+// sortTimed sorts list by time, and by tie where times are equal. It is fast if
+// list consists of a few stretches that are sorted already, as what is read
+// client by client does, and no slower than others if not.
+func sortTimed(list []timed, tie func(a, b int32) int) {
+	compare := func(a, b timed) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return tie(a.number, b.number)
+	}
 	var ends []int // of the sorted stretches
 	for i := 1; i < len(list); i++ {
 		if compare(list[i-1], list[i]) > 0 {
@@ -16,11 +31,11 @@ func sortRuns(list []int32, compare func(a, b int32) int) {
 		return
 	}
 	if len(ends) > len(list)/8 {
-		slices.SortStableFunc(list, compare)
+		slices.SortFunc(list, compare)
 		return
 	}
 	ends = append(ends, len(list))
-	from, to := list, make([]int32, len(list))
+	from, to := list, make([]timed, len(list))
 	for len(ends) > 1 {
 		joined, begin := ends[:0], 0
 		for k := 0; k < len(ends); k += 2 {
@@ -37,7 +52,7 @@ func sortRuns(list []int32, compare func(a, b int32) int) {
 }
 
 // merge merges the sorted a and b into to.
-func merge(to, a, b []int32, compare func(a, b int32) int) {
+func merge(to, a, b []timed, compare func(a, b timed) int) {
 	for i := range to {
 		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) <= 0 {
 			to[i], a = a[0], a[1:]
@@ -47,19 +62,19 @@ func merge(to, a, b []int32, compare func(a, b int32) int) {
 	}
 }
 
-// rearrange puts list[order[i]] at i, for all i, without a second list. order
-// is used up.
-func rearrange[T any](list []T, order []int32) {
+// rearrange puts the attempt of the number order[i] at i, for all i, without a
+// second list. order is used up.
+func rearrange(list []attempt, order []timed) {
 	for i := range order {
-		if order[i] < 0 {
+		if order[i].number < 0 {
 			continue
 		}
 		first, at := list[i], int32(i)
-		for order[at] != int32(i) {
-			next := order[at]
-			list[at], order[at] = list[next], -1
+		for order[at].number != int32(i) {
+			next := order[at].number
+			list[at], order[at].number = list[next], -1
 			at = next
 		}
-		list[at], order[at] = first, -1
+		list[at], order[at].number = first, -1
 	}
 }

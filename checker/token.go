@@ -92,12 +92,12 @@ func (p *part) tokens(fit bool) {
 // or hold of it was open, be it for a moment.
 func (p *part) contended() {
 	// Every attempt is a use of the lock, from its acquire's invoke on.
-	uses := make([]int32, len(p.attempts)+len(p.alone))
+	uses := make([]timed, len(p.attempts)+len(p.alone))
 	for i := range uses {
-		uses[i] = int32(i)
+		uses[i] = timed{p.calls[p.acquire(int32(i))].Invoke, int32(i)}
 	}
-	sortRuns(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
-	client := func(i int) uint32 { return p.calls[p.acquire(uses[i])].Client }
+	sortTimed(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
+	client := func(i int) uint32 { return p.calls[p.acquire(uses[i].number)].Client }
 	// next[i] is the first use after i of another client than use i's.
 	next := make([]int32, len(uses)+1)
 	for i := len(uses) - 1; i >= 0; i-- {
@@ -123,30 +123,36 @@ func (p *part) contended() {
 		}
 	}
 	for me, use := range uses {
-		c := &p.calls[p.acquire(use)]
-		ends := end{p.ended(c), c.Client}
-		if int(use) < len(p.attempts) {
-			if a := &p.attempts[use]; a.granted(p.calls) {
-				ends.at = p.hold(a).End
-				if !a.also {
-					p.rep.Grants++
-					other := one
-					if one.client == c.Client {
-						other = two
-					}
-					open := other.client != c.Client && other.at >= c.Invoke
-					// Uses that begin while this acquire is open.
-					if n := int(next[me]); !open && n < len(uses) && p.calls[p.acquire(uses[n])].Invoke <= c.Return {
-						open = true
-					}
-					if open {
-						p.rep.ContendedGrants++
-					}
-				}
+		c := &p.calls[p.acquire(use.number)]
+		until := p.ended(c)
+		if a := p.grantOfNumber(use.number); a != nil {
+			until = p.hold(a).End
+			other := one
+			if one.client == c.Client {
+				other = two
+			}
+			open := other.client != c.Client && other.at >= c.Invoke
+			// Uses that begin while this acquire is open.
+			if n := int(next[me]); n < len(uses) && uses[n].at <= c.Return {
+				open = true
+			}
+			if !a.also {
+				p.rep.Grants++
+			}
+			if !a.also && open {
+				p.rep.ContendedGrants++
 			}
 		}
-		latest(ends)
+		latest(end{until, c.Client})
 	}
+}
+
+// grantOfNumber returns the attempt of a number if it got the lock, else nil.
+func (p *part) grantOfNumber(number int32) *attempt {
+	if int(number) >= len(p.attempts) || !p.attempts[number].granted(p.calls) {
+		return nil
+	}
+	return &p.attempts[number]
 }
 
 // findTokenAbove finds an accepted call on the register, before w's return,

@@ -21,8 +21,9 @@ type Keyed struct {
 	// ClientNames and KeyNames are Clients and Keys of a History.
 	ClientNames, KeyNames map[uint32]string
 
-	dir   string
-	parts [spools]spool
+	dir    string
+	record [spooledSize]byte // is written next
+	parts  [spools]spool
 	// current is the generation of each client whose stream was replaced by a
 	// better one: what was written before does not count.
 	current   map[uint32]uint32
@@ -129,19 +130,23 @@ func (k *Keyed) put(c *Call, key uint32) {
 	p := &k.parts[spoolOf(key)]
 	p.keys[key]++
 	p.calls++
-	var b [spooledSize]byte
+	b := k.record[:]
 	le := binary.LittleEndian
 	le.PutUint32(b[0:], c.Client)
 	le.PutUint32(b[4:], c.Seq)
 	b[8], b[9], b[10] = byte(c.Kind), byte(c.Outcome), byte(c.Flags)
 	le.PutUint32(b[12:], c.Key)
 	copy(b[16:32], c.Attempt[:])
-	for i, n := range [...]uint64{uint64(c.Intended), uint64(c.Invoke), uint64(c.Return), c.Fence, uint64(c.LeaseEnd), c.Arg, c.Value} {
-		le.PutUint64(b[32+8*i:], n)
-	}
+	le.PutUint64(b[32:], uint64(c.Intended))
+	le.PutUint64(b[40:], uint64(c.Invoke))
+	le.PutUint64(b[48:], uint64(c.Return))
+	le.PutUint64(b[56:], c.Fence)
+	le.PutUint64(b[64:], uint64(c.LeaseEnd))
+	le.PutUint64(b[72:], c.Arg)
+	le.PutUint64(b[80:], c.Value)
 	le.PutUint32(b[88:], key)
 	le.PutUint32(b[92:], k.current[c.Client])
-	_, _ = p.out.Write(b[:]) // an error stays, and Flush tells it
+	_, _ = p.out.Write(b) // an error stays, and Flush tells it
 }
 
 // spoolOf spreads keys that follow one another.
