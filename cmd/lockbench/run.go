@@ -108,7 +108,7 @@ with the same seeds, in a new folder.`,
 	fl.Var(&f.warmup, "warmup", "time before it (default 1s)")
 	fl.Var(&f.timeout, "timeout", "limit of one request on the wire (default 2s)")
 	fl.IntVar(&f.repeat, "repeat", 0, "how often everything is run (default 1; 6 or more to compare)")
-	fl.StringSliceVar(&f.topology, "topology", nil, "single or quorum (default single)")
+	fl.StringSliceVar(&f.topology, "topology", nil, "which servers in which roles, as the recipe allows (see lockbench list recipes ID; default single)")
 	fl.StringVar(&f.env, "env", "", "where servers run: process")
 	fl.StringSliceVar(&f.threshold, "threshold", nil, `expect more than safety: "acquire.p99 < 20ms", "throughput > 1000/s"`)
 	fl.Uint64Var(&f.seed, "seed", 0, "decides all random choices (default: the suite's, else 1)")
