@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/measure"
@@ -56,8 +57,14 @@ func size(path string) int64 {
 	return st.Size()
 }
 
+// sparingly is how much garbage, in percent of what is in use, may lie about in
+// the check of a large history: nearly all memory is in a few large pieces, so
+// that collecting is cheap, and as much garbage as is usual would not be.
+const sparingly = 20
+
 // checkLarge is checkHistory key by key.
 func (a *app) checkLarge(path, name string, o checking) (err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(sparingly))
 	k, err := history.ReadKeyed(path, "")
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
