@@ -35,13 +35,7 @@ func admin(t *testing.T, c *cluster.Cluster) *sql.DB {
 
 func recipe(t *testing.T, id string) impls.Recipe {
 	t.Helper()
-	for _, r := range mysql.Recipes() {
-		if r.Info().ID == id {
-			return r
-		}
-	}
-	t.Fatalf("no recipe %s", id)
-	return nil
+	return recipetest.Find(t, mysql.Recipes(), id)
 }
 
 // holder asks which connection has a name: 0 is none.
@@ -181,26 +175,13 @@ func TestGetLockConnections(t *testing.T) {
 // TestGhost: a statement that the server has not finished when its client
 // gives up must not take effect after the clean-up.
 func TestGhost(t *testing.T) {
-	c := clustertest.Start(t, "mysql", "single")
-	db := admin(t, c)
-	r := recipe(t, "mysql/lease-row")
-	cfg := recipetest.Config(c.Addresses(), c.Account(), 10*time.Second)
-	key := recipetest.NewKey()
-	recipetest.Prepare(t, r, cfg, key)
-	b := recipetest.Open(t, r, cfg)
+	b := newBench(t, "mysql/lease-row", 10*time.Second)
+	key := b.key(t)
+	other := b.open(t)
 	var f faultnet.Dialer
-	cfg.Dial = f.Dial
-	a := recipetest.Open(t, r, cfg)
+	a := b.open(t, func(cfg *impls.Config) { cfg.Dial = f.Dial })
 
-	// Somebody sits on the row, so that the acquire waits in the server.
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM lockbench_lease WHERE name = ? FOR UPDATE", key); err != nil {
-		t.Fatal(err)
-	}
+	rise := b.sitOn(t, key) // so that the acquire waits in the server
 	got := make(chan error)
 	at := recipetest.NewAttempt()
 	go func() {
@@ -208,13 +189,7 @@ func TestGhost(t *testing.T) {
 		got <- err
 	}()
 	await(t, "the acquire waits in the server", func() bool {
-		var n int
-		err := db.QueryRowContext(t.Context(),
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ?", "UPDATE lockbench_lease%"+at.String()+"%").Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
+		return b.running(t, "UPDATE lockbench_lease%"+at.String()+"%") > 0
 	})
 	f.Reset()
 	recipetest.WantOutcome(t, "acquire cut off", <-got, impls.ErrUnknown)
@@ -222,56 +197,47 @@ func TestGhost(t *testing.T) {
 	cleaned := make(chan error)
 	go func() { cleaned <- recipetest.CleanUp(t, a, key, at) }()
 	await(t, "the clean-up has killed the ghost and waits for the row itself", func() bool {
-		var n int
-		err := db.QueryRowContext(t.Context(),
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ?", "UPDATE lockbench_lease%SET owner = ''%"+at.String()+"%").Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
+		return b.running(t, "UPDATE lockbench_lease%SET owner = ''%"+at.String()+"%") > 0
 	})
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	rise()
 	recipetest.WantOutcome(t, "clean up", <-cleaned, impls.ErrLost)
-	h, err := b.TryAcquire(t.Context(), key, recipetest.NewAttempt())
-	recipetest.WantOutcome(t, "try after the clean-up", err, nil)
-	recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
+	release(t, hold(t, other, key), nil)
 }
 
 // TestRowLocked: a row that another transaction sits on is neither busy nor in
 // doubt: a try had no effect, and an acquire asks again.
 func TestRowLocked(t *testing.T) {
-	c := clustertest.Start(t, "mysql", "single")
-	db := admin(t, c)
-	r := recipe(t, "mysql/lease-row")
-	cfg := recipetest.Config(c.Addresses(), c.Account(), 10*time.Second)
-	cfg.Timeout = 2500 * time.Millisecond // rows are waited for by whole seconds: for one
-	key := recipetest.NewKey()
-	recipetest.Prepare(t, r, cfg, key)
-	a, b := recipetest.Open(t, r, cfg), recipetest.Open(t, r, cfg)
-	tx, err := db.BeginTx(t.Context(), nil)
+	b := newBench(t, "mysql/lease-row", 10*time.Second)
+	b.cfg.Timeout = 2500 * time.Millisecond // rows are waited for by whole seconds: for one
+	key := b.key(t)
+	trying, waiting := b.open(t), b.open(t)
+	rise := b.sitOn(t, key)
+	got := acquire(t.Context(), waiting, key)
+	_, err := trying.TryAcquire(t.Context(), key, recipetest.NewAttempt())
+	recipetest.WantOutcome(t, "try", err, impls.ErrFailed)
+	rise()
+	g := <-got
+	recipetest.WantOutcome(t, "acquire", g.err, nil)
+	release(t, g.hold, nil)
+}
+
+// sitOn locks the row of key in a transaction of somebody else, until rise is
+// called or the test ends.
+func (b bench) sitOn(t *testing.T, key string) (rise func()) {
+	t.Helper()
+	tx, err := b.db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback()
 	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM lockbench_lease WHERE name = ? FOR UPDATE", key); err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan error, 1)
-	go func() {
-		h, err := b.Acquire(t.Context(), key, recipetest.NewAttempt())
-		if err == nil {
-			err = h.Release(t.Context())
+	return func() {
+		t.Helper()
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
 		}
-		got <- err
-	}()
-	_, err = a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
-	recipetest.WantOutcome(t, "try", err, impls.ErrFailed)
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
 	}
-	recipetest.WantOutcome(t, "acquire and release", <-got, nil)
 }
 
 // TestLeaseOver: a lease that is over can be neither extended nor released,

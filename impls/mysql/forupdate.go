@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
@@ -28,33 +27,18 @@ import (
 // when the server ends the connection, as mysql/get-lock does, and stops
 // everybody when holders and waiters use up the connections: where the clients
 // of a process share a pool (impls.Config.Shared) waiters of one key keep away
-// those of all others, in no order.
+// those of all others, in no order. A holder also keeps new rows out of the gap
+// before its own, so that all keys should be prepared before any is held.
 //
 // Source: a blog's comparison of three ways to build a lock, part on the
 // database's exclusive lock.
-type forUpdate struct{}
-
-func (forUpdate) rows() rowTable {
-	return rowTable{recipe: "mysql/for-update", table: "lockbench_for_update", index: ",\n  UNIQUE KEY uidx_method_name (method_name)"}
-}
-
-func (r forUpdate) Info() impls.Info {
-	i := rowInfo(r.rows())
-	i.Summary = "SELECT ... FOR UPDATE of a row by a unique index, COMMIT; a connection for every holder and waiter, who queues in the server"
-	i.Promise = "one holder as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)"
-	i.Fails = "a connection for every holder and every waiter uses up a pool, and then nobody gets any lock"
-	return i
-}
-
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (forUpdate) CheckTTL(time.Duration, impls.Limits) error { return nil }
-
-func (r forUpdate) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
-	return r.rows().prepare(ctx, cfg, keys)
-}
-
-func (r forUpdate) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	return r.rows().open(ctx, cfg)
+func forUpdate() rowLock {
+	return rowLock{
+		rowTable: rowTable{recipe: "mysql/for-update", table: "lockbench_for_update", index: ",\n  UNIQUE KEY uidx_method_name (method_name)"},
+		summary:  "SELECT ... FOR UPDATE of a row by a unique index, COMMIT; a connection for every holder and waiter, who queues in the server",
+		promise:  "one holder as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)",
+		fails:    "a connection for every holder and every waiter uses up a pool, and then nobody gets any lock",
+	}
 }
 
 // forUpdateNoIndex is mysql/for-update-no-index: mysql/for-update on a table
@@ -69,38 +53,31 @@ func (r forUpdate) Open(ctx context.Context, cfg impls.Config) (impls.Client, er
 // leaving the unique index out. It also warns that the server may leave the
 // index alone on a small table; for a row that is looked up by its unique key
 // no server did, see the tests.
-type forUpdateNoIndex struct{}
-
-func (forUpdateNoIndex) rows() rowTable {
-	return rowTable{recipe: "mysql/for-update-no-index", table: "lockbench_for_update_no_index"}
+func forUpdateNoIndex() rowLock {
+	return rowLock{
+		rowTable: rowTable{recipe: "mysql/for-update-no-index", table: "lockbench_for_update_no_index"},
+		summary:  "SELECT ... FOR UPDATE of a row without an index, COMMIT; reads and locks all rows",
+		promise:  "one holder of all keys together as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)",
+		fails:    "whoever holds one key holds all: unrelated keys block one another",
+	}
 }
 
-func (r forUpdateNoIndex) Info() impls.Info {
-	i := rowInfo(r.rows())
-	i.Summary = "SELECT ... FOR UPDATE of a row without an index, COMMIT; reads and locks all rows"
-	i.Promise = "one holder of all keys together as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)"
-	i.Fails = "whoever holds one key holds all: unrelated keys block one another"
-	return i
+// rowLock is a recipe that locks a row of a table; the two differ by the table.
+type rowLock struct {
+	anyTTL
+	rowTable
+	summary, promise, fails string
 }
 
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (forUpdateNoIndex) CheckTTL(time.Duration, impls.Limits) error { return nil }
-
-func (r forUpdateNoIndex) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
-	return r.rows().prepare(ctx, cfg, keys)
-}
-
-func (r forUpdateNoIndex) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	return r.rows().open(ctx, cfg)
-}
-
-// rowInfo is what the two have in common.
-func rowInfo(t rowTable) impls.Info {
+func (r rowLock) Info() impls.Info {
 	return impls.Info{
-		ID:       t.recipe,
+		ID:       r.recipe,
 		Backend:  "mysql",
+		Summary:  r.summary,
+		Promise:  r.promise,
 		Document: "a blog's comparison of three ways to build a lock: the database's exclusive lock",
 		Bound:    impls.BoundConnection,
+		Fails:    r.fails,
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 		Steps: []impls.Step{stepDraw, stepRollback},
@@ -108,7 +85,14 @@ func rowInfo(t rowTable) impls.Info {
 		Topologies: []string{"single"},
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_commit", "com_rollback", "com_kill"},
-		// As with mysql/get-lock: a second is ample.
-		Takeover: func(time.Duration) time.Duration { return time.Second },
+		Takeover:   atOnce,
 	}
+}
+
+func (r rowLock) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
+	return r.prepare(ctx, cfg, keys)
+}
+
+func (r rowLock) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
+	return r.open(ctx, cfg)
 }

@@ -28,10 +28,7 @@ func TestForUpdateConnections(t *testing.T) {
 	t.Run("a waiter is granted the row of a holder that died", func(t *testing.T) {
 		key := b.key(t)
 		next := b.open(t)
-		cfg := b.cfg
-		cfg.Wait = impls.NewUniform(0, 0, 0)
-		dying, err := b.recipe.Open(t.Context(), cfg)
-		recipetest.WantOutcome(t, "open", err, nil)
+		dying := b.mortal(t)
 		h := hold(t, dying, key)
 		if !h.LeaseEnd().IsZero() || !errors.Is(h.Extend(t.Context()), errors.ErrUnsupported) {
 			t.Error("a lease where there is none")
@@ -109,7 +106,9 @@ func TestForUpdateConnections(t *testing.T) {
 	t.Run("prepare while a row is held", func(t *testing.T) {
 		key := b.key(t)
 		h := hold(t, b.open(t), key)
-		recipetest.Prepare(t, b.recipe, b.cfg, key, recipetest.NewKey())
+		// A holder has the gap before its row, too, so that the new key is one that
+		// comes after it.
+		recipetest.Prepare(t, b.recipe, b.cfg, key, key+"/more")
 		if n := b.count(t, "SELECT COUNT(*) FROM lockbench_for_update WHERE method_name = ?", key); n != 1 {
 			t.Errorf("%d rows of one key", n)
 		}

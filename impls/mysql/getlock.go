@@ -43,7 +43,7 @@ const (
 // replicated, and Galera refuses it.
 //
 // Source: the locking functions of the MySQL manual.
-type getLock struct{}
+type getLock struct{ anyTTL }
 
 func (getLock) Info() impls.Info {
 	return impls.Info{
@@ -59,14 +59,9 @@ func (getLock) Info() impls.Info {
 		Topologies: []string{"single"},
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_kill"},
-		// The server ends an idle connection as soon as it sees its end,
-		// which does not depend on the TTL. A second is ample.
-		Takeover: func(time.Duration) time.Duration { return time.Second },
+		Takeover:   atOnce,
 	}
 }
-
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (getLock) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
 // Prepare sees that the server can be reached; names need nothing.
 func (getLock) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
@@ -128,8 +123,7 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	got, err := c.wait(ctx, s, takeName, name, int64(wait/time.Second))
 	switch {
 	case err == nil && got.Valid && got.Int64 == 1:
-		release := func(ctx context.Context) error { return c.release(ctx, s, key, name) }
-		return &hold{key: key, attempt: a, lost: s.broken, free: release}, nil
+		return newHold(key, a, s.broken, func(ctx context.Context) error { return c.release(ctx, s, key, name) }), nil
 	case err == nil && got.Valid && got.Int64 == 0:
 		delete(s.locks, name)
 		return nil, impls.ErrBusy
@@ -154,7 +148,7 @@ func (c *nameClient) interrupted(ctx context.Context, s *session, key, name stri
 	}
 	delete(s.locks, name)
 	if cerr := ctx.Err(); cerr != nil {
-		return gaveUp(key, cerr)
+		return impls.GaveUp(key, cerr)
 	}
 	if err == nil {
 		err = errors.New("GET_LOCK answered NULL")

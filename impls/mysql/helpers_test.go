@@ -32,11 +32,17 @@ func newBench(t *testing.T, id string, ttl time.Duration) bench {
 
 func (b bench) open(t *testing.T, change ...func(*impls.Config)) impls.Client {
 	t.Helper()
+	return recipetest.Open(t, b.recipe, b.cfg, change...)
+}
+
+// mortal opens a client that the test closes itself, as if it died.
+func (b bench) mortal(t *testing.T) impls.Client {
+	t.Helper()
 	cfg := b.cfg
-	for _, f := range change {
-		f(&cfg)
-	}
-	return recipetest.Open(t, b.recipe, cfg)
+	cfg.Wait = impls.NewUniform(0, 0, 0)
+	c, err := b.recipe.Open(t.Context(), cfg)
+	recipetest.WantOutcome(t, "open", err, nil)
+	return c
 }
 
 func (b bench) keys(t *testing.T, n int) (keys []string) {

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
@@ -30,7 +29,7 @@ import (
 // database's table, with its loop around the insert for those who want to wait
 // and without its job that deletes old rows, which is mysql/insert-reaper; an
 // article on the design of locks has the same as its table of locked orders.
-type insert struct{}
+type insert struct{ anyTTL }
 
 func (insert) orders() orders { return orders{recipe: "mysql/insert", table: "lockbench_insert"} }
 
@@ -51,9 +50,6 @@ func (insert) Info() impls.Info {
 		Requests:   []string{"com_insert", "com_delete", "com_kill"},
 	}
 }
-
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (insert) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
 func (r insert) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	return r.orders().prepare(ctx, cfg, keys)

@@ -45,10 +45,7 @@ func TestInsert(t *testing.T) {
 		key := b.key(t)
 		other := b.open(t)
 		before := b.connections(t)
-		cfg := b.cfg
-		cfg.Wait = impls.NewUniform(0, 0, 0)
-		dying, err := b.recipe.Open(t.Context(), cfg)
-		recipetest.WantOutcome(t, "open", err, nil)
+		dying := b.mortal(t)
 		hold(t, dying, key)
 		if err := dying.Close(); err != nil {
 			t.Fatal(err)
@@ -166,10 +163,7 @@ func TestReaperEvictsLiveHolder(t *testing.T) {
 func TestReaperFreesTheDead(t *testing.T) {
 	b := newBench(t, "mysql/insert-reaper", time.Second)
 	key := b.key(t)
-	cfg := b.cfg
-	cfg.Wait = impls.NewUniform(0, 0, 0)
-	dying, err := b.recipe.Open(t.Context(), cfg)
-	recipetest.WantOutcome(t, "open", err, nil)
+	dying := b.mortal(t)
 	hold(t, dying, key)
 	if err := dying.Close(); err != nil {
 		t.Fatal(err)

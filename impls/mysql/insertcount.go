@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
@@ -42,7 +41,7 @@ const (
 //
 // Source: an article on the design of locks: the cure that it names, a counter,
 // whose statements it leaves to the reader.
-type insertCount struct{}
+type insertCount struct{ anyTTL }
 
 func (insertCount) orders() orders {
 	return orders{
@@ -71,9 +70,6 @@ func (insertCount) Info() impls.Info {
 		Requests:   []string{"com_insert", "com_select", "com_update", "com_delete", "com_kill"},
 	}
 }
-
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (insertCount) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
 func (r insertCount) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	return r.orders().prepare(ctx, cfg, keys)

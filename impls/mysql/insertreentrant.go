@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
@@ -35,7 +34,7 @@ const stepSelect impls.Step = "select"
 //
 // Source: an article on the design of locks: the owner's name in the table of
 // locked orders. A name is drawn for every client when it is opened.
-type insertReentrant struct{}
+type insertReentrant struct{ anyTTL }
 
 func (insertReentrant) orders() orders {
 	return orders{recipe: "mysql/insert-reentrant", table: "lockbench_insert_reentrant"}
@@ -60,9 +59,6 @@ func (insertReentrant) Info() impls.Info {
 		Requests:   []string{"com_insert", "com_select", "com_delete", "com_kill"},
 	}
 }
-
-// CheckTTL accepts every TTL, since none has a meaning here.
-func (insertReentrant) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
 func (r insertReentrant) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	return r.orders().prepare(ctx, cfg, keys)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -39,9 +38,6 @@ WHERE name = ? AND owner = ? AND fence = ? AND expires >= UTC_TIMESTAMP(6)`
 SET owner = ''
 WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 )
-
-// rowsAtOnce is how many rows one INSERT of Prepare holds.
-const rowsAtOnce = 500
 
 // leaseRow is mysql/lease-row: a row per key with its owner, the end of the
 // lease, and a number that grows with every grant.
@@ -95,30 +91,12 @@ func (leaseRow) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 // Prepare creates the table, and a row for each key: a key without a row looks
 // busy for ever. Rows that are there stay as they are, for their fences.
 func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
-	if err := checkRowNames("mysql/lease-row", keys); err != nil {
+	c, err := createTable(ctx, cfg, "mysql/lease-row", createRows, keys)
+	if err != nil {
 		return err
 	}
-	c, err := open(ctx, cfg, options{})
-	if err != nil {
-		return fmt.Errorf("prepare mysql/lease-row: %w", err)
-	}
 	defer c.Close()
-	if _, err := c.s.conn.ExecContext(ctx, createRows); err != nil {
-		return fmt.Errorf("prepare mysql/lease-row: create the table: %w", err)
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), rowsAtOnce)
-		args := make([]any, n)
-		for i, key := range keys[:n] {
-			args[i] = key
-		}
-		stmt := insertRows + strings.Repeat("(?),", n-1) + "(?)"
-		if _, err := c.s.conn.ExecContext(ctx, stmt, args...); err != nil {
-			return fmt.Errorf("prepare mysql/lease-row: insert rows: %w", err)
-		}
-		keys = keys[n:]
-	}
-	return nil
+	return c.addRows(ctx, "mysql/lease-row", insertRows, keys)
 }
 
 func (leaseRow) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {

@@ -8,19 +8,6 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// maxRowName is the most bytes that a key may have in a table.
-const maxRowName = 255
-
-// checkRowNames tells which key no table of ours can hold, or nil.
-func checkRowNames(id string, keys []string) error {
-	for _, key := range keys {
-		if len(key) == 0 || len(key) > maxRowName {
-			return fmt.Errorf("prepare %s: key %q has %d bytes; choose from 1 to %d", id, key, len(key), maxRowName)
-		}
-	}
-	return nil
-}
-
 // orders is a table in which a row is a lock: the documents' table of locked
 // orders. The key is compared byte by byte and may be longer than theirs; memo
 // says what the locker liked to note.
@@ -44,18 +31,11 @@ func (o orders) create() string {
 
 // prepare creates the table. A free key has no row.
 func (o orders) prepare(ctx context.Context, cfg impls.Config, keys []string) error {
-	if err := checkRowNames(o.recipe, keys); err != nil {
+	c, err := createTable(ctx, cfg, o.recipe, o.create(), keys)
+	if err != nil {
 		return err
 	}
-	c, err := open(ctx, cfg, options{})
-	if err != nil {
-		return fmt.Errorf("prepare %s: %w", o.recipe, err)
-	}
-	defer c.Close()
-	if _, err := c.s.conn.ExecContext(ctx, o.create()); err != nil {
-		return fmt.Errorf("prepare %s: create the table: %w", o.recipe, err)
-	}
-	return nil
+	return c.Close()
 }
 
 // orderClient is a client of a table of orders. The table does not say which
@@ -143,9 +123,7 @@ func (c *orderClient) change(ctx context.Context, doing, key, stmt string, args 
 
 // hold is the hold of an attempt, which free ends on the server.
 func (c *orderClient) hold(key string, a impls.Attempt, free func(ctx context.Context) error) *hold {
-	return &hold{key: key, attempt: a, free: func(ctx context.Context) error {
-		return c.finish(ctx, "release", claim{key, a}, free)
-	}}
+	return newHold(key, a, nil, func(ctx context.Context) error { return c.finish(ctx, "release", claim{key, a}, free) })
 }
 
 // finish ends what an attempt may have by free, unless it is known to have

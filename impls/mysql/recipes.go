@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockbench/lockbench/impls"
 )
@@ -13,9 +14,20 @@ func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		leaseRow{}, getLock{},
 		insert{}, insertReaper{}, insertReentrant{}, insertCount{},
-		forUpdate{}, forUpdateNoIndex{},
+		forUpdate(), forUpdateNoIndex(),
 	}
 }
+
+// anyTTL is what recipes have in common in which a TTL means nothing.
+type anyTTL struct{}
+
+// CheckTTL accepts every TTL.
+func (anyTTL) CheckTTL(time.Duration, impls.Limits) error { return nil }
+
+// atOnce is the takeover bound of locks that end with a connection. The server
+// ends an idle one as soon as it sees its end, which does not depend on the TTL.
+// A second is ample.
+func atOnce(time.Duration) time.Duration { return time.Second }
 
 // insist is an Acquire whose ask waits in the server: it asks until the answer
 // is neither that the lock is still busy nor a refusal of the moment.
@@ -31,15 +43,9 @@ func insist(ctx context.Context, cfg impls.Config, key string, ask func() (impls
 			return h, err
 		}
 		if err != nil {
-			return nil, gaveUp(key, err)
+			return nil, impls.GaveUp(key, err)
 		}
 	}
-}
-
-// gaveUp is the outcome of an acquire that err, its context's, ended while
-// nothing of it was open.
-func gaveUp(key string, err error) error {
-	return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, impls.ErrFailed, err)
 }
 
 // started tells why a call whose context is over sends nothing; nil if it is

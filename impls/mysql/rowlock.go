@@ -109,8 +109,7 @@ func (c *rowLockClient) ask(ctx context.Context, key string, a impls.Attempt, pa
 	if _, err := c.wait(ctx, s, stmt, key); err != nil {
 		return nil, c.refused(ctx, s, at, patient, err)
 	}
-	release := func(ctx context.Context) error { return c.finish(ctx, "release", at) }
-	return &hold{key: key, attempt: a, lost: s.broken, free: release}, nil
+	return newHold(key, a, s.broken, func(ctx context.Context) error { return c.finish(ctx, "release", at) }), nil
 }
 
 // refused names the outcome of a SELECT that was answered by err. If the server
@@ -137,7 +136,7 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 	case said == nil:
 		return fmt.Errorf("acquire %s: %w: its row is missing; prepare the key first", at.key, impls.ErrFailed)
 	case said.Number == queryInterrupted && ctx.Err() != nil:
-		return gaveUp(at.key, ctx.Err())
+		return impls.GaveUp(at.key, ctx.Err())
 	case said.Number == lockWaitTimeout && !patient:
 		return impls.ErrBusy
 	}
