@@ -16,7 +16,7 @@ import (
 // those of r.
 func ReadEDN(r io.Reader, name string) (*History, error) {
 	e := ednHistory{
-		ednReader: newEDNReader(r), name: name, h: new(History), open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
+		ednReader: newEDNReader(r), faults: faults{h: new(History), name: name}, open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
 		keys: numbering{what: "key"}, owners: owners{}, streams: map[uint32]Stream{},
 	}
 	if err := e.ops(); err != nil {
@@ -31,9 +31,7 @@ func ReadEDN(r io.Reader, name string) (*History, error) {
 
 type ednHistory struct {
 	*ednReader
-	name string
-	h    *History
-	more int // damage that is not listed
+	faults
 
 	open    map[int64]ednOpen // by process
 	clients map[uint32]*ednClient
@@ -60,12 +58,7 @@ type ednClient struct {
 }
 
 func (e *ednHistory) note(client uint32, format string, args ...any) {
-	if len(e.h.Damage) >= maxDamage {
-		e.more++
-		return
-	}
-	what := fmt.Sprintf("line %d: ", e.line) + fmt.Sprintf(format, args...)
-	e.h.Damage = append(e.h.Damage, Damage{File: e.name, Offset: e.offset, Client: client, What: what})
+	e.found(e.line, e.offset, client, fmt.Sprintf(format, args...))
 }
 
 // ops reads operation by operation; a vector around them is only passed by.
@@ -335,9 +328,7 @@ func (e *ednHistory) finish() {
 	for _, s := range e.streams {
 		h.Streams = append(h.Streams, s)
 	}
-	if e.more > 0 {
-		h.Damage = append(h.Damage, Damage{File: e.name, Client: NoClient, What: fmt.Sprintf("and %d more places", e.more)})
-	}
+	e.rest()
 	h.Keys = e.keys.byNumber()
 	h.sort()
 	h.order(e.name)

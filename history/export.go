@@ -116,7 +116,7 @@ func toJSON(c *Call) jsonCall {
 // errors are those of r.
 func ReadJSONL(r io.Reader, name string) (*History, error) {
 	h := new(History)
-	p := jsonReader{h: h, name: name, seen: make(map[[2]uint32]bool), streams: make(map[uint32]int), foreign: foreigners{
+	p := jsonReader{faults: faults{h: h, name: name}, seen: make(map[[2]uint32]bool), streams: make(map[uint32]int), foreign: foreigners{
 		clients: numbering{what: "client"}, keys: numbering{what: "key"}, owners: owners{}, next: map[uint32]uint32{},
 	}}
 	in := bufio.NewReaderSize(r, maxLine)
@@ -159,8 +159,7 @@ func readLine(in *bufio.Reader) (line []byte, n int, err error) {
 }
 
 type jsonReader struct {
-	h       *History
-	name    string
+	faults
 	line    int
 	offset  int64
 	seen    map[[2]uint32]bool
@@ -168,16 +167,10 @@ type jsonReader struct {
 	format  bool           // the first line said that the file is ours
 	foreign foreigners
 	end     *jsonEnd
-	more    int // damage that is not listed
 }
 
 func (p *jsonReader) note(client uint32, format string, args ...any) {
-	if len(p.h.Damage) >= maxDamage {
-		p.more++
-		return
-	}
-	what := fmt.Sprintf("line %d: ", p.line) + fmt.Sprintf(format, args...)
-	p.h.Damage = append(p.h.Damage, Damage{File: p.name, Offset: p.offset, Client: client, What: what})
+	p.found(p.line, p.offset, client, fmt.Sprintf(format, args...))
 }
 
 func (p *jsonReader) read(line []byte) {
@@ -326,9 +319,7 @@ func (p *jsonReader) finish() {
 	case p.end != nil && (p.end.Calls != len(h.Calls) || p.end.Streams != len(h.Streams)):
 		p.note(NoClient, "%d calls of %d streams were read, the file should have %d of %d", len(h.Calls), len(h.Streams), p.end.Calls, p.end.Streams)
 	}
-	if p.more > 0 {
-		h.Damage = append(h.Damage, Damage{File: p.name, Client: NoClient, What: fmt.Sprintf("and %d more places", p.more)})
-	}
+	p.rest()
 	h.Clients, h.Keys = p.foreign.clients.byNumber(), p.foreign.keys.byNumber()
 	h.sort()
 	h.order(p.name)
