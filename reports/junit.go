@@ -10,24 +10,24 @@ import (
 )
 
 type junitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Name     string       `xml:"name,attr"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Errors   int          `xml:"errors,attr"`
-	Skipped  int          `xml:"skipped,attr"`
-	Time     string       `xml:"time,attr"`
-	Suites   []junitSuite `xml:"testsuite"`
+	XMLName xml.Name `xml:"testsuites"`
+	junitTotals
+	Suites []junitSuite `xml:"testsuite"`
 }
 
 type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
+	junitTotals
+	Cases []junitCase `xml:"testcase"`
+}
+
+// junitTotals is what all suites, and each, have in common.
+type junitTotals struct {
+	Name     string `xml:"name,attr"`
+	Tests    int    `xml:"tests,attr"`
+	Failures int    `xml:"failures,attr"`
+	Errors   int    `xml:"errors,attr"`
+	Skipped  int    `xml:"skipped,attr"`
+	Time     string `xml:"time,attr"`
 }
 
 type junitCase struct {
@@ -50,7 +50,7 @@ type junitMessage struct {
 // failure of that type: silence must not turn a build green. A scenario that
 // the user stopped is an error for the same reason.
 func junit(d scenario.Document) ([]byte, error) {
-	all := junitSuites{Name: "lockbench " + clean(d.Suite)}
+	all := junitSuites{junitTotals: junitTotals{Name: "lockbench " + clean(d.Suite)}}
 	at := map[string]int{}
 	var times []int64
 	var total int64
@@ -59,7 +59,7 @@ func junit(d scenario.Document) ([]byte, error) {
 		if !ok {
 			i = len(all.Suites)
 			at[r.Group] = i
-			all.Suites = append(all.Suites, junitSuite{Name: or(clean(r.Group), "scenarios")})
+			all.Suites = append(all.Suites, junitSuite{junitTotals: junitTotals{Name: or(clean(r.Group), "scenarios")}})
 			times = append(times, 0)
 		}
 		s := &all.Suites[i]

@@ -92,16 +92,20 @@ func waitRanges(e *experiment, clients int, ls map[string]look) figure {
 	p.Add(w)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks(roundNanos)
 	p.X.Min, p.X.Max = decade(lo*0.9, hi*1.1)
-	// The first recipe stands on top.
+	nameRows(p, names)
+	f.height = vg.Points(110 + 40*float64(len(names)))
+	f.plots = []*plot.Plot{p}
+	return f
+}
+
+// nameRows puts recipes beside the rows of a plot, the first on top.
+func nameRows(p *plot.Plot, names []string) {
 	var ticks []plot.Tick
 	for i, n := range names {
 		ticks = append(ticks, plot.Tick{Value: float64(len(names) - 1 - i), Label: n})
 	}
 	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
 	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(ticks), 0, 0
-	f.height = vg.Points(110 + 40*float64(len(names)))
-	f.plots = []*plot.Plot{p}
-	return f
 }
 
 type waitRow struct {

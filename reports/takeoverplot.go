@@ -41,12 +41,7 @@ func takeoverTimes(e *experiment, ls map[string]look) figure {
 	}
 	p.Add(rows)
 	p.X.Min, p.X.Max = 0, far*1.06
-	var ticks []plot.Tick
-	for i, n := range names {
-		ticks = append(ticks, plot.Tick{Value: float64(len(names) - 1 - i), Label: n})
-	}
-	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
-	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(ticks), 0, 0
+	nameRows(p, names)
 	f.height = vg.Points(110 + 22*float64(len(names)))
 	f.plots = []*plot.Plot{p}
 	return f
