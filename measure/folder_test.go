@@ -54,18 +54,8 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write := func(name string, v any) {
-		t.Helper()
-		data, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	info := leased()
-	write(scenario.FileScenario, scenario.Scenario{Name: "s", Recipe: info.ID, Clients: 2, Workers: 2, Topology: "single", TTL: scenario.Duration(2 * time.Second),
+	writeJSON(t, dir, scenario.FileScenario, scenario.Scenario{Name: "s", Recipe: info.ID, Clients: 2, Workers: 2, Topology: "single", TTL: scenario.Duration(2 * time.Second),
 		Poll: scenario.Poll{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond}, Workload: scenario.Load{Hold: scenario.Dist{Kind: "constant"}, Think: scenario.Dist{Kind: "constant"}}})
 
 	// As a run that died leaves it.
@@ -80,8 +70,8 @@ func TestFolder(t *testing.T) {
 	if err := history.Merge(filepath.Join(dir, scenario.FileHistory), files...); err != nil {
 		t.Fatal(err)
 	}
-	write(scenario.FileSamples, scenario.Samples{Start: first, End: clock.Now()})
-	write(filepath.Join("..", "..", scenario.FileEnvironment), scenario.Environment{Host: scenario.Host{CPUs: 3},
+	writeJSON(t, dir, scenario.FileSamples, scenario.Samples{Start: first, End: clock.Now()})
+	writeJSON(t, dir, filepath.Join("..", "..", scenario.FileEnvironment), scenario.Environment{Host: scenario.Host{CPUs: 3},
 		Clusters: []scenario.ClusterInfo{{Backend: "test", Topology: "single", Product: "Testbase", Version: "1"}}})
 	if err := os.WriteFile(filepath.Join(dir, scenario.FileFaults), []byte(`{"id":"x","event":"armed"}`+"\n"+`{"id":"x","ev`), 0o644); err != nil {
 		t.Fatal(err)
@@ -145,5 +135,17 @@ func TestFolder(t *testing.T) {
 	}
 	if _, _, err := Scenario(dir, info, Options{}); !errors.Is(err, history.ErrNoRecords) {
 		t.Errorf("nothing readable: %v", err)
+	}
+}
+
+// writeJSON writes a file of a scenario's folder.
+func writeJSON(t *testing.T, dir, name string, v any) {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,9 +1,6 @@
 package measure
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,21 +26,12 @@ func TestProperties(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write := func(name string, v any) {
-				data, err := json.Marshal(v)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
 			info := leased()
-			write(scenario.FileScenario, scenario.Scenario{
+			writeJSON(t, dir, scenario.FileScenario, scenario.Scenario{
 				Name: "p", Recipe: info.ID, Workload: scenario.Load{Kind: scenario.Properties, Keys: 1, Hold: scenario.Constant(0), Think: scenario.Constant(0)},
 				Poll: scenario.Poll{Min: 1, Max: 2},
 			})
-			write(scenario.FileProperties, []scenario.Property{
+			writeJSON(t, dir, scenario.FileProperties, []scenario.Property{
 				{Property: "exclusive", Promised: scenario.Yes, Measured: scenario.Yes},
 				{Property: "ordered", Promised: tc.promised, Measured: tc.measured, Evidence: "it was seen"},
 			})
