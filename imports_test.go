@@ -31,6 +31,7 @@ var layers = []string{
 	"impls",
 	"faultnet",
 	"scenario",
+	"history/historytest",
 	"history",
 }
 

@@ -1,4 +1,6 @@
-package main
+// Package historytest makes histories up, of any size and shape, for tests and
+// measurements of whoever reads them.
+package historytest
 
 import (
 	"container/heap"
@@ -8,19 +10,19 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// load is a history to be made for the checker: that of a right lock which
+// Load is a history to be made for the checker: that of a right lock which
 // clients try to get again and again, on a clock of its own.
-type load struct {
-	calls   int
-	keys    int
-	clients int
-	// unknown is the share of calls whose answers are lost; their clients
+type Load struct {
+	Calls   int
+	Keys    int
+	Clients int
+	// Unknown is the share of calls whose answers are lost; their clients
 	// clean up until they hear what became of them.
-	unknown float64
-	// hot makes clients ask again at once; otherwise they pause for a while.
-	hot bool
-	// invalid plants one double grant in the middle.
-	invalid bool
+	Unknown float64
+	// Hot makes clients ask again at once; otherwise they pause for a while.
+	Hot bool
+	// Invalid plants one double grant in the middle.
+	Invalid bool
 }
 
 // The times of the simulation, in ns: a request travels that long on average,
@@ -31,13 +33,14 @@ const (
 	pause  = 500_000
 )
 
-// simulate makes the history of l.
-func simulate(l load, seed uint64) *history.History {
+// Simulate makes the history of l, the same for the same seed. It has as many
+// calls as l says, and a stream for each client.
+func Simulate(l Load, seed uint64) *history.History {
 	s := simulation{
-		load: l, rng: rand.New(rand.NewPCG(seed, 1)), holders: make([]int, l.keys),
-		h: &history.History{Calls: make([]history.Call, 0, l.calls+l.clients)},
+		Load: l, rng: rand.New(rand.NewPCG(seed, 1)), holders: make([]int, l.Keys),
+		h: &history.History{Calls: make([]history.Call, 0, l.Calls+l.Clients)},
 	}
-	for c := range l.clients {
+	for c := range l.Clients {
 		s.clients = append(s.clients, simulated{id: uint32(c), now: 1 + s.rng.Int64N(travel)})
 		s.next(&s.clients[c])
 	}
@@ -45,7 +48,7 @@ func simulate(l load, seed uint64) *history.History {
 		s.holders[k] = nobody
 	}
 	heap.Init(&s)
-	for len(s.h.Calls) < l.calls {
+	for len(s.h.Calls) < l.Calls {
 		s.step(&s.clients[0])
 		heap.Fix(&s, 0)
 	}
@@ -53,7 +56,7 @@ func simulate(l load, seed uint64) *history.History {
 	for i := range s.h.Calls {
 		end = max(end, s.h.Calls[i].Return)
 	}
-	var seqs = make([]uint32, l.clients)
+	var seqs = make([]uint32, l.Clients)
 	for i := range s.h.Calls {
 		c := &s.h.Calls[i]
 		c.Seq = seqs[c.Client]
@@ -68,7 +71,7 @@ func simulate(l load, seed uint64) *history.History {
 const nobody = -1
 
 type simulation struct {
-	load
+	Load
 	rng     *rand.Rand
 	clients []simulated // a heap by now
 	holders []int       // by key: the client that holds it, or nobody
@@ -108,11 +111,11 @@ func (s *simulation) next(c *simulated) {
 		c.now += s.rng.Int64N(2 * hold)
 	default:
 		c.call.Kind = history.KindTry
-		c.call.Key = uint32(s.rng.IntN(s.keys))
+		c.call.Key = uint32(s.rng.IntN(s.Keys))
 		c.tries++
 		binary.BigEndian.PutUint32(c.attempt[0:], c.id+1)
 		binary.BigEndian.PutUint32(c.attempt[4:], c.tries)
-		if s.hot {
+		if s.Hot {
 			c.now += s.rng.Int64N(travel / 5)
 		} else {
 			c.now += s.rng.Int64N(2 * pause)
@@ -128,7 +131,7 @@ func (s *simulation) step(c *simulated) {
 	key, mine := c.call.Key, int(c.id)
 	switch c.call.Kind {
 	case history.KindTry:
-		double := s.invalid && !s.planted && len(s.h.Calls) > s.calls/2 && s.holders[key] != nobody
+		double := s.Invalid && !s.planted && len(s.h.Calls) > s.Calls/2 && s.holders[key] != nobody
 		c.call.Outcome = history.Busy
 		if s.holders[key] == nobody || double {
 			s.planted = s.planted || double
@@ -148,7 +151,7 @@ func (s *simulation) step(c *simulated) {
 		c.holding = false
 	}
 	c.call.Return = c.now + s.trip()
-	if c.doubt = s.rng.Float64() < s.unknown; c.doubt {
+	if c.doubt = s.rng.Float64() < s.Unknown; c.doubt {
 		c.call.Outcome = history.Unknown
 	}
 	s.h.Calls = append(s.h.Calls, c.call)
