@@ -3,6 +3,6 @@
 // the files in a run's folder.
 //
 // It holds no behaviour beyond reading, checking and expanding specifications.
-// It may import history (for words) and a YAML library; it knows no recipes,
-// so whoever validates passes in what the recipes say.
+// It may import a YAML library; it knows no recipes, so whoever validates passes
+// in what the recipes say.
 package scenario

@@ -275,11 +275,7 @@ func TestGrandchildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Stdout.Close()
-	var pid int
-	if _, err := fmt.Fscan(p.Stdout, &pid); err != nil {
-		t.Fatal(err)
-	}
+	pid := printed(t, p)
 	<-p.Done() // its standard input is empty
 	gone(t, pid)
 }
@@ -311,11 +307,7 @@ func TestFamily(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Stdout.Close()
-	var pid int
-	if _, err := fmt.Fscan(p.Stdout, &pid); err != nil {
-		t.Fatal(err)
-	}
+	pid := printed(t, p)
 	if err := p.Stop(t.Context(), time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -329,4 +321,14 @@ func deaf() {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Println("deaf")
 	time.Sleep(time.Hour)
+}
+
+// printed is the pid that a child prints.
+func printed(t *testing.T, p *supervise.Process) (pid int) {
+	t.Helper()
+	t.Cleanup(func() { p.Stdout.Close() })
+	if _, err := fmt.Fscan(p.Stdout, &pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
