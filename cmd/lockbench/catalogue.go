@@ -21,7 +21,7 @@ func catalogue() scenario.Catalogue {
 func unknownRecipe(id string) error {
 	err := fmt.Errorf("no recipe %q", id)
 	if near := catalogue().Nearest(id); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 	}
-	return err
+	return fmt.Errorf("%w (see lockbench list recipes)", err)
 }

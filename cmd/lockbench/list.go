@@ -3,12 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/suites"
 )
@@ -23,10 +24,10 @@ type listed struct {
 
 func (a *app) listCommand() *cobra.Command {
 	var format string
-	what := []string{"recipes", "workloads", "faults", "suites"}
+	what := []string{"recipes", "properties", "workloads", "faults", "suites"}
 	cmd := &cobra.Command{
-		Use: "list recipes [ID...]|workloads|faults|suites", Short: "List what there is, or all about some recipes", ValidArgs: what,
-		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, workloads, faults, suites"),
+		Use: "list recipes [ID...]|properties|workloads|faults|suites", Short: "List what there is, or all about some recipes", ValidArgs: what,
+		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))
@@ -38,6 +39,8 @@ func (a *app) listCommand() *cobra.Command {
 				return usage(fmt.Errorf("list %s takes no further words, and got %s", args[0], strings.Join(args[1:], " ")))
 			}
 			switch args[0] {
+			case "properties":
+				return a.listEntries(format, properties())
 			case "workloads":
 				return a.listEntries(format, entries(scenario.Workloads()))
 			case "faults":
@@ -70,19 +73,39 @@ func entries(list []scenario.Entry) []listed {
 	return out
 }
 
+func properties() []listed {
+	var out []listed
+	for _, p := range impls.Properties() {
+		out = append(out, listed{Name: string(p.Property), Summary: p.Meaning})
+	}
+	return out
+}
+
 func (a *app) listEntries(format string, list []listed) error {
 	if format == "json" {
 		return a.printJSON(list)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	name := 0
 	for _, e := range list {
-		summary := strings.Join(strings.Fields(e.Summary), " ")
+		name = max(name, len(e.Name))
+	}
+	room := max(columns(a.stdout, 120)-name-2, 40)
+	var b strings.Builder
+	for _, e := range list {
+		summary := e.Summary
 		if e.Unavailable != "" {
 			summary += " (not here: " + e.Unavailable + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\n", e.Name, summary)
+		for i, line := range foldWords(summary, room) {
+			first := e.Name
+			if i > 0 {
+				first, line = "", "  "+line
+			}
+			fmt.Fprintf(&b, "%-*s  %s\n", name, first, line)
+		}
 	}
-	return w.Flush()
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
 }
 
 func (a *app) printJSON(v any) error {

@@ -39,13 +39,24 @@ const exampleTTL = 4 * time.Second
 func describeRecipe(i impls.Info) listedRecipe {
 	l := listedRecipe{
 		ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Fails: i.Fails, Bound: string(i.Bound),
-		Has: texts(i.Has), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
+		Has: texts(inOrder(i.Has)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
 		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies),
 	}
 	if i.Takeover != nil {
 		l.Takeover = i.Takeover(exampleTTL).String()
 	}
 	return l
+}
+
+// inOrder sorts properties as the suite measures them.
+func inOrder(has []impls.Property) []impls.Property {
+	var out []impls.Property
+	for _, p := range impls.Properties() {
+		if slices.Contains(has, p.Property) {
+			out = append(out, p.Property)
+		}
+	}
+	return out
 }
 
 // texts is never nil, so that JSON has an empty list.
@@ -146,7 +157,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 		}
 	}
 	b.WriteString("\n")
-	for _, line := range foldWords("TRIPS: round trips of an uncontended acquire and release together. `lockbench list recipes ID` tells more of one.", width) {
+	for _, line := range foldWords("TRIPS: round trips of an uncontended acquire and release together, those to several servers at once counted each. `lockbench list recipes ID` tells more of one, `lockbench list properties` what the words after \"has\" mean.", width) {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -94,7 +94,11 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func argCount(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usage(fmt.Errorf("%s: want %s, not %d arguments (see \"%s --help\")", cmd.CommandPath(), want, len(args), cmd.CommandPath()))
+			given := fmt.Sprintf("%d arguments", len(args))
+			if len(args) == 1 {
+				given = fmt.Sprintf("%q", args[0])
+			}
+			return usage(fmt.Errorf("%s: want %s, not %s (see \"%s --help\")", cmd.CommandPath(), want, given, cmd.CommandPath()))
 		}
 		return nil
 	}

@@ -72,7 +72,10 @@ func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.
 // isPath tells a file or a folder from the name of a built-in suite.
 func isPath(name string) bool {
 	ext := filepath.Ext(name)
-	return ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) || exists(filepath.Join(name, scenario.FileSuite))
+	if ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) || exists(filepath.Join(name, scenario.FileSuite)) {
+		return true
+	}
+	return !slices.Contains(suites.Names(), name) && exists(name)
 }
 
 func readSuite(path string) ([]byte, error) {
@@ -97,6 +100,8 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 		}
 		over.Recipes = f.recipes
 		file = scenario.File{Name: f.workload, Scenarios: []scenario.Block{{Name: f.workload, Settings: over}}}
+	case cmd.Flags().Changed("workload"):
+		return file, usage(fmt.Errorf("--workload makes an experiment of its own; leave it out to run %[1]s, or leave %[1]s out", args[0]))
 	case len(args) == 0 && cmd.Flags().Changed("fault"):
 		return file, usage(errors.New("--fault needs --workload too, or the name of a suite"))
 	default:
