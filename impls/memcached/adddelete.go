@@ -16,8 +16,8 @@ import (
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
 // Bound: the TTL, by the server's clock, which ticks once a second. The document
 // leaves open which expiry to ask for; the two seconds over the TTL are those
-// of memcached/cas, so that a client may trust it for the whole TTL. Takeover: up to two
-// seconds after the TTL's end, plus the rest of a poll.
+// of memcached/cas, so that a client may trust it for the whole TTL. Takeover: up
+// to two seconds after the TTL's end, plus the rest of a poll.
 //
 // It promises one holder until the TTL is over, as long as none is late to
 // release. It fails when one is: its delete does not ask whose the item is, and
