@@ -41,6 +41,8 @@ Jepsen writes it; "-" is standard input. Logs of your own lock can be checked so
 says what a line needs. What the lock promised is told by --model; without it the history is judged
 as a lease that may end whenever it is not renewed, which accuses least.
 
+With --format json there is one document for each history, one after another.
+
 --explain N draws the N-th violation as a timeline. --export writes the history in another format
 instead of judging it.`,
 		Example: `  lockbench check results/20260102-030405-quick
@@ -63,6 +65,9 @@ instead of judging it.`,
 			if _, ok := exporters()[o.export]; !ok && o.export != "" {
 				return usage(fmt.Errorf("--export %s: want jsonl or edn", o.export))
 			}
+			if o.export != "" && (o.explain != 0 || o.format == "json") {
+				return usage(errors.New("--export writes the history and judges nothing; leave --explain and --format out"))
+			}
 			return a.check(args, o)
 		},
 	}
@@ -80,7 +85,7 @@ instead of judging it.`,
 // wins.
 func (a *app) check(paths []string, o checking) error {
 	worst := exitOK
-	var errs []error
+	var errs, unexplained []error
 	for i, path := range paths {
 		if len(paths) > 1 && o.format == "text" && o.export == "" && o.explain == 0 {
 			if i > 0 {
@@ -88,11 +93,18 @@ func (a *app) check(paths []string, o checking) error {
 			}
 			fmt.Fprintf(a.stdout, "%s:\n", path)
 		}
-		if err := a.checkPath(path, o); err != nil {
+		switch err := a.checkPath(path, o); {
+		case errors.Is(err, errNoViolation):
+			unexplained = append(unexplained, fmt.Errorf("%s: %w", path, err))
+		case err != nil:
 			errs = append(errs, err)
 			continue
 		}
 		worst = graver(worst, a.code)
+	}
+	// Of several histories it is enough that one has such a violation.
+	if len(unexplained) == len(paths) {
+		errs = append(errs, unexplained...)
 	}
 	a.code = worst
 	return errors.Join(errs...)
@@ -204,9 +216,12 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 	if o.format == "json" {
 		return a.printJSON(out)
 	}
-	n := 0
+	n, width := 0, 0
 	for _, r := range out.Scenarios {
-		a.printSafety(r, &n)
+		width = max(width, len(r.Name))
+	}
+	for _, r := range out.Scenarios {
+		a.printSafety(r, width, &n)
 	}
 	return nil
 }
@@ -226,10 +241,14 @@ func (a *app) explainOne(scenarios []scenario.Result, n int) error {
 		before += len(r.Safety.Witnesses)
 	}
 	if total == 0 {
-		return usage(fmt.Errorf("--explain %d: there is no violation to explain", n))
+		return usage(fmt.Errorf("--explain %d: %w", n, errNoViolation))
 	}
-	return usage(fmt.Errorf("--explain %d: the check shows %d; only the first few of each class are kept", n, total))
+	return usage(fmt.Errorf("--explain %d: %w of that number: the check shows %d; only the first few of each class are kept", n, errNoViolation, total))
 }
+
+// errNoViolation is what there is to say where --explain asks for a violation
+// that the check does not show.
+var errNoViolation = errors.New("there is no violation to explain")
 
 // unproved is the result of a scenario whose files do not show it any more:
 // its name and plan stand, its answers do not.
@@ -259,8 +278,9 @@ func (a *app) remeasure(dir string) (scenario.Result, error) {
 	return r, err
 }
 
-// printSafety prints one scenario; n counts the violations printed.
-func (a *app) printSafety(r scenario.Result, n *int) {
+// printSafety prints one scenario, its name in a column of the given width; n
+// counts the violations printed.
+func (a *app) printSafety(r scenario.Result, width int, n *int) {
 	s := r.Safety
 	mark := "as expected"
 	switch {
@@ -271,7 +291,7 @@ func (a *app) printSafety(r scenario.Result, n *int) {
 	case !*r.AsExpected:
 		mark = "NOT AS EXPECTED"
 	}
-	fmt.Fprintf(a.stdout, "%-50s %-7s promise %-7s %-7s %s\n", r.Name, s.Verdict, s.Promise, s.Liveness, mark)
+	fmt.Fprintf(a.stdout, "%-*s  %-7s  promise %-7s  %-7s  %s\n", width, r.Name, s.Verdict, s.Promise, s.Liveness, mark)
 	for _, line := range r.Surprises {
 		fmt.Fprintf(a.stdout, "    %s\n", line)
 	}

@@ -36,7 +36,7 @@ func (a *app) checkHistory(path, name string, o checking) error {
 	h, err := history.Read(path)
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
-		return err
+		return fmt.Errorf("%w; docs/history-format.md tells what can be read", err)
 	case err != nil:
 		return usage(err)
 	case o.export != "":
@@ -68,7 +68,7 @@ func (a *app) checkLarge(path, name string, o checking) (err error) {
 	k, err := history.ReadKeyed(path, "")
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
-		return err
+		return fmt.Errorf("%w; docs/history-format.md tells what can be read", err)
 	case err != nil:
 		return usage(err)
 	}
@@ -102,6 +102,12 @@ func (a *app) checkStdin(o checking) (err error) {
 	return a.checkHistory(f.Name(), "standard input", o)
 }
 
+// judged is the JSON of what a single history showed.
+type judged struct {
+	History string          `json:"history"` // the file's name
+	Safety  scenario.Safety `json:"safety"`  // as in result.json
+}
+
 // rawAnswer prints what a single history showed.
 func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
 	a.code = rawVerdict(s)
@@ -109,7 +115,10 @@ func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
 		return a.explainOne([]scenario.Result{{Name: name, Safety: s}}, o.explain)
 	}
 	if o.format == "json" {
-		return a.printJSON(s)
+		return a.printJSON(judged{History: name, Safety: s})
+	}
+	if s.Liveness == scenario.Undecided && s.TakeoverBoundNS == 0 {
+		s.Why["liveness"] += " (--takeover tells one)"
 	}
 	fmt.Fprintf(a.stdout, "verdict %s: %s\npromise %s: %s\nliveness %s: %s\n", s.Verdict, s.Why["verdict"], s.Promise, s.Why["promise"], s.Liveness, s.Why["liveness"])
 	for _, d := range s.Damage {
