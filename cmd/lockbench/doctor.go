@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,10 @@ It ends with 0 if every backend can be had, else with 5.`,
 				return err
 			}
 			report := cluster.Diagnose(cmd.Context(), binaries)
+			width := 0
+			for _, f := range slices.Concat(report.Backends, report.Machine) {
+				width = max(width, len(f.Subject))
+			}
 			for _, f := range report.Backends {
 				if !f.Works {
 					a.code = exitInconclusive
@@ -44,9 +49,9 @@ It ends with 0 if every backend can be had, else with 5.`,
 				return a.printJSON(map[string][]doctorFinding{"backends": findings(report.Backends), "machine": findings(report.Machine)})
 			}
 			fmt.Fprintln(a.stdout, "SERVERS")
-			a.printFindings(report.Backends)
+			a.printFindings(report.Backends, width)
 			fmt.Fprintln(a.stdout, "\nMACHINE")
-			a.printFindings(report.Machine)
+			a.printFindings(report.Machine, width)
 			return nil
 		},
 	}
@@ -63,15 +68,17 @@ func findings(list []cluster.Finding) []doctorFinding {
 	return out
 }
 
-func (a *app) printFindings(list []cluster.Finding) {
+// printFindings writes a line per finding, with the subjects in a column of the
+// given width.
+func (a *app) printFindings(list []cluster.Finding, width int) {
 	for _, f := range list {
 		if f.Works {
-			fmt.Fprintf(a.stdout, "  %-18s works   %s\n", f.Subject, f.Found)
+			fmt.Fprintf(a.stdout, "  %-*s  works   %s\n", width, f.Subject, f.Found)
 			continue
 		}
-		fmt.Fprintf(a.stdout, "  %-18s cannot  %s\n", f.Subject, f.Why)
+		fmt.Fprintf(a.stdout, "  %-*s  cannot  %s\n", width, f.Subject, f.Why)
 		if f.Mend != "" {
-			fmt.Fprintf(a.stdout, "  %-18s         -> %s\n", "", f.Mend)
+			fmt.Fprintf(a.stdout, "  %-*s          -> %s\n", width, "", f.Mend)
 		}
 	}
 }

@@ -28,7 +28,7 @@ const exitCodesHelp = `Exit codes, the first that applies:
 
     2  usage or configuration is wrong (also: not one readable record in a history)
     1  an internal error, or a server that would not start
-    3  safety, promise or liveness not as expected
+    3  safety, promise or liveness not as expected, or a property not as promised
     5  inconclusive: unknown where an answer was expected, a missing backend, a missed fault, a damaged history
     4  a performance threshold was not met
     0  all as expected

@@ -19,6 +19,7 @@ type progress struct {
 	terminal bool
 	color    bool
 	width    int    // columns of the terminal
+	names    int    // columns of the longest prefix
 	prefix   string // "[ 3/35] contended-redis-token-16c-r1"
 	open     bool   // a rewritable line stands on the terminal
 }
@@ -27,8 +28,17 @@ type progress struct {
 func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	terminal := isTerminal(w)
 	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80)}
+	counter := len(progressPrefix(len(plan.Scenarios), len(plan.Scenarios), ""))
+	for _, sc := range plan.Scenarios {
+		p.names = max(p.names, counter+len(sc.Name))
+	}
 	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops, and still writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan).Round(time.Second)))
 	return p
+}
+
+// progressPrefix is how the line of the i-th of n scenarios begins.
+func progressPrefix(i, n int, name string) string {
+	return fmt.Sprintf("[%*d/%d] %s", len(fmt.Sprint(n)), i, n, name)
 }
 
 func (p *progress) Note(line string) {
@@ -41,8 +51,7 @@ func (p *progress) Note(line string) {
 func (p *progress) Begin(i, n int, sc scenario.Scenario) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	digits := len(fmt.Sprint(n))
-	p.prefix = fmt.Sprintf("[%*d/%d] %s", digits, i, n, sc.Name)
+	p.prefix = progressPrefix(i, n, sc.Name)
 	if p.terminal {
 		p.rewrite(p.prefix)
 	}
@@ -61,11 +70,11 @@ func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acqui
 	}
 	bar := strings.Repeat("█", done) + strings.Repeat("░", width-done)
 	far := fmt.Sprintf("%4.1fs of %.1fs  %d acquired", elapsed.Seconds(), total.Seconds(), acquired)
-	if p.width < nameWidth+1+width+1+len(far)+2 {
+	if p.width < p.names+1+width+1+len(far)+2 {
 		p.rewrite(p.prefix + " " + far) // no room for the bar
 		return
 	}
-	p.rewrite(fmt.Sprintf("%-*s %s %s", nameWidth, p.prefix, bar, far))
+	p.rewrite(fmt.Sprintf("%-*s %s %s", p.names, p.prefix, bar, far))
 }
 
 func (p *progress) Violation(_ scenario.Scenario, what string) {
@@ -82,7 +91,7 @@ func (p *progress) Done(r scenario.Result) {
 	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
 		return // nor had it begun; the table says so
 	}
-	fmt.Fprintf(p.w, "%-*s %s\n", nameWidth, p.prefix, p.outcome(r))
+	fmt.Fprintf(p.w, "%-*s %s\n", p.names, p.prefix, p.outcome(r))
 }
 
 // outcome is a scenario's result in a few words.
@@ -138,8 +147,6 @@ func measuredProperties(list []scenario.Property) string {
 	}
 	return text
 }
-
-const nameWidth = 52 // of the column with the scenarios' names
 
 const (
 	red    = "31"
