@@ -27,6 +27,10 @@ func (d *derivation) costs() {
 	case len(d.samples.Servers) == 0:
 		servers = "no server of its own served this scenario"
 	}
+	counted := d.countedGrants()
+	if servers == "" && counted == 0 {
+		servers = "nobody acquired anything between the two readings of the servers' counters"
+	}
 	requests := servers
 	var sum, cpu int64
 	if requests == "" {
@@ -45,12 +49,12 @@ func (d *derivation) costs() {
 		}
 	}
 	if requests == "" {
-		r.RequestsPerAcquire = ptr(float64(sum) / float64(r.Acquired))
+		r.RequestsPerAcquire = ptr(float64(sum) / float64(counted))
 	} else {
 		d.unmeasured("requests_per_acquire", "%s", requests)
 	}
 	if servers == "" {
-		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(r.Acquired) * 1000)
+		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(counted) * 1000)
 	} else {
 		d.unmeasured("server_cpu_s_per_1000", "%s", servers)
 	}
@@ -121,4 +125,20 @@ func (d *derivation) woken() {
 	default:
 		d.result.WokenPerRelease = ptr(float64(woken) / float64(releases))
 	}
+}
+
+// countedGrants are those between the two readings of the servers' counters.
+func (d *derivation) countedGrants() int64 {
+	from, to := d.samples.CountedFrom, d.samples.CountedTo
+	if from == 0 || to <= from {
+		return d.result.Acquired
+	}
+	var n int64
+	for i := range d.history.Calls {
+		c := &d.history.Calls[i]
+		if asks(c) && c.Outcome == history.Held && c.Return >= from && c.Return < to {
+			n++
+		}
+	}
+	return n
 }

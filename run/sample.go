@@ -14,14 +14,16 @@ type sampler struct {
 	servers servers
 	clock   history.Clock
 
-	growth []scenario.ServerSample
-	busy   *float64
-	err    error
+	growth   []scenario.ServerSample
+	from, to int64 // stamps of the two readings
+	busy     *float64
+	err      error
 }
 
 type account struct {
 	counters    map[string]map[string]int64
 	cpu         map[string]time.Duration
+	at          int64 // stamp of the middle of the reading
 	busy, total int64
 	machine     bool
 }
@@ -43,6 +45,7 @@ func (s *sampler) run(ctx context.Context, start, end int64) {
 		s.err = err
 		return
 	}
+	s.from, s.to = before.at, after.at
 	if before.machine && after.machine && after.total > before.total {
 		share := float64(after.busy-before.busy) / float64(after.total-before.total)
 		s.busy = &share
@@ -66,10 +69,12 @@ func (s *sampler) read(ctx context.Context) (account, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	began := s.clock.Now()
 	nodes, err := s.servers.cluster.Counters(ctx)
 	if err != nil {
 		return a, err
 	}
+	a.at = began + (s.clock.Now()-began)/2
 	for _, n := range nodes {
 		a.counters[n.Node] = n.Counters
 	}

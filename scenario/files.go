@@ -31,6 +31,10 @@ type Samples struct {
 	ClockUncertaintyNS int64          `json:"clock_uncertainty_ns"`
 	Workers            []WorkerSample `json:"workers"`
 	Servers            []ServerSample `json:"servers"`
+	// CountedFrom and CountedTo are when the servers' counters were read: near
+	// the window's ends, but later on a busy machine. 0: at the ends.
+	CountedFrom int64 `json:"counted_from,omitempty"`
+	CountedTo   int64 `json:"counted_to,omitempty"`
 	// BusyCPU is the share of the machine's CPU time that was used, 0 to 1,
 	// during the window; nil if it could not be read.
 	BusyCPU *float64 `json:"busy_cpu"`

@@ -1,0 +1,26 @@
+package measure
+
+import (
+	"testing"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// TestCountersReadLate: what the servers counted is divided by the grants that
+// came between the two readings, not by those of the window.
+func TestCountersReadLate(t *testing.T) {
+	s := newStory(leased(), 1)
+	for i := range 4 {
+		at := float64(1000 * i)
+		s.hold(0, string(rune('a'+i)), at, at+10, at+20)
+	}
+	s.in.samples.Servers = []scenario.ServerSample{{Node: "n", CPUNS: int64(4 * ms), Counters: map[string]int64{"set": 2, "eval": 2}}}
+	s.in.samples.CountedFrom, s.in.samples.CountedTo = start+1500*int64(ms), start+3500*int64(ms)
+	if r := s.result(); r.Acquired != 4 || r.RequestsPerAcquire == nil || *r.RequestsPerAcquire != 2 || *r.ServerCPU != 2 {
+		t.Errorf("%d acquired, requests %v, server CPU %v", r.Acquired, r.RequestsPerAcquire, r.ServerCPU)
+	}
+	s.in.samples.CountedFrom = start + 3100*int64(ms)
+	if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU != nil || r.Unmeasured["requests_per_acquire"] == "" {
+		t.Errorf("requests %v, server CPU %v with nobody to lay them to", *r.RequestsPerAcquire, *r.ServerCPU)
+	}
+}
