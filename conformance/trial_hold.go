@@ -282,7 +282,11 @@ func reentry(t *trial) {
 			t.see(impls.Reenterable, No, "the release of the %s hold came to: %s", names, ans.Error)
 			return
 		}
-		if !t.guarded(b, key, pair[1]) || waiting.granted() && inLease(t.look(pair[1]), waiting.got.Returned) {
+		// The waiter looks once more, or has been granted what b was refused.
+		looked := t.waits(w)
+		guarded := t.guarded(b, key, pair[1])
+		t.settle(waiting, looked)
+		if !guarded || waiting.granted() && inLease(t.look(pair[1]), waiting.got.Returned) {
 			t.see(impls.Reenterable, No, "the release of the %s hold freed the lock, and another was granted it while the holder had one left to release", names)
 			return
 		}
