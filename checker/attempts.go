@@ -53,9 +53,9 @@ func (p *part) fold(further map[history.Attempt]bool) {
 		if a.key != p.key && !a.also {
 			continue // a batch's calls came along that is not about this key
 		}
+		p.sharing = p.sharing || a.shared // also if its records contradict one another: a reader was about
 		if a.judge(p.calls); !a.malformed {
 			kept = append(kept, a)
-			p.sharing = p.sharing || a.shared
 			continue
 		}
 		if !a.also {
@@ -98,6 +98,9 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 	if before(calls, i, a.any) {
 		a.any, a.client, a.key = i, c.Client, key
 	}
+	if c.Kind == history.KindAcquire || c.Kind == history.KindTry {
+		a.shared = a.shared || c.Flags&history.FlagShared != 0
+	}
 	if a.malformed {
 		return
 	}
@@ -115,7 +118,6 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 			a.malformed = true
 		}
 		a.acquire, a.since = i, i
-		a.shared = c.Flags&history.FlagShared != 0
 	case history.KindRelease, history.KindCleanup:
 		first(&a.firstRelease)
 		if c.Outcome != history.Failed {

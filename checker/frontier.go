@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"container/heap"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -69,7 +70,7 @@ type frontier struct {
 	passed int      // due turns that are over
 	met    int      // free items met
 	ready  int      // of those, the ones whose rc has passed
-	later  []int64  // the rc of the others, in order
+	later  moments  // the rc of the others
 
 	ways   []way
 	next   []way
@@ -168,16 +169,29 @@ func (f *frontier) meet(now int64) bool {
 		f.open = append(f.open, opened{f.opened, slot})
 	}
 	for ; f.met < len(f.free) && f.free[f.met].ac <= now; f.met++ {
-		at, _ := slices.BinarySearch(f.later, f.free[f.met].rc)
-		f.later = slices.Insert(f.later, at, f.free[f.met].rc)
+		heap.Push(&f.later, f.free[f.met].rc)
 	}
-	k := 0
-	for k < len(f.later) && f.later[k] <= now {
-		k++
+	for len(f.later) > 0 && f.later[0] <= now {
+		heap.Pop(&f.later)
+		f.ready++
 	}
-	f.ready += k
-	f.later = f.later[k:]
 	return true
+}
+
+// moments are kept so that the first is at hand, as container/heap does; many
+// may be far ahead.
+type moments []int64
+
+func (m moments) Len() int           { return len(m) }
+func (m moments) Less(i, j int) bool { return m[i] < m[j] }
+func (m moments) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+func (m *moments) Push(t any)        { *m = append(*m, t.(int64)) }
+
+func (m *moments) Pop() any {
+	n := len(*m) - 1
+	last := (*m)[n]
+	*m = (*m)[:n]
+	return last
 }
 
 // slot finds a free one, -1 if there is none.

@@ -43,6 +43,8 @@ func main() {
 		err = workloads.Main(ctx, os.Stdin, os.Stdout, os.Stderr, all.Find)
 	case os.Getenv(envBare) != "":
 		err = bareMain(ctx, os.Stdin, os.Stdout)
+	case os.Getenv(envSimulate) != "":
+		err = simulateMain(os.Stdin)
 	default:
 		err = measureAll(ctx)
 	}
