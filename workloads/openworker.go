@@ -143,13 +143,14 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 			return nil, err
 		}
 	}
-	c.lock, err = o.recipe.Open(ctx, impls.Config{
+	lock, err := o.recipe.Open(ctx, impls.Config{
 		Addresses: s.Addresses, Account: s.Account, Dial: o.dialer.Dial, Clock: o.load.system,
 		Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(), Steps: c.steps, Shared: o.load.shared,
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.lock = lock // not before: what a failed Open returns is nothing to close
 	if c.able, err = abilitiesFor(sc.Workload.Kind, o.recipe.Info().ID, c.lock); err != nil {
 		return nil, err
 	}

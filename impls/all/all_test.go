@@ -1,6 +1,9 @@
 package all_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -95,5 +98,35 @@ func TestTTLsThatServersWouldChange(t *testing.T) {
 		if err := r.CheckTTL(c.ttl, c.lim); (err == nil) != c.taken {
 			t.Errorf("%s, TTL %v, %+v: %v", c.id, c.ttl, c.lim, err)
 		}
+	}
+}
+
+// TestFailedOpen: a client that could not be opened is no client, not even one
+// that is nil inside: whoever closes what is not nil would come to harm.
+func TestFailedOpen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, r := range all.Recipes() {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			cfg := impls.Config{
+				Clock: impls.SystemClock(), Wait: impls.NewUniform(0, 0, 1), TTL: 4 * time.Second, Timeout: 100 * time.Millisecond,
+				Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
+			}
+			for range 5 {
+				cfg.Addresses = append(cfg.Addresses, "127.0.0.1:1")
+			}
+			if topologies := r.Info().Topologies; topologies[0] == "single" {
+				cfg.Addresses = cfg.Addresses[:1]
+			}
+			c, err := r.Open(ctx, cfg)
+			switch {
+			case err != nil && c != nil:
+				t.Errorf("%v, and a client of type %T", err, c)
+			case err == nil:
+				if err := c.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+		})
 	}
 }

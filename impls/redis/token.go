@@ -64,7 +64,11 @@ func (token) Info() impls.Info {
 }
 
 func (token) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	return openTokens(ctx, cfg, releaseScript, extendScript)
+	c, err := openTokens(ctx, cfg, releaseScript, extendScript)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // tokens is the client of redis/token, and what those of other recipes have of
