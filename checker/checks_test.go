@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lockbench/lockbench/history"
 )
@@ -282,6 +284,39 @@ func TestLiveness(t *testing.T) {
 				t.Errorf("liveness %v, want %s", r.Liveness, tc.want)
 			}
 		})
+	}
+}
+
+// A holder that outlived its lease explains its overlaps, unless a suspect
+// does; a lock that grants twice within a lease has no such excuse.
+func TestOutlivedLease(t *testing.T) {
+	b := newBuilder()
+	const acq, rel = history.KindAcquire, history.KindRelease
+	at := func(x int64) int64 { return x * int64(time.Millisecond) }
+	b.add(0, 0, acq, history.Held, at(10), at(20))
+	b.add(1, 1, acq, history.Held, at(50), at(1100)) // after the lease of 0
+	b.add(2, 2, acq, history.Held, at(60), at(1200)) // within that of 1
+	for c := range uint32(3) {
+		b.add(c, int(c), rel, history.Released, at(2000)+int64(c), at(2010)+int64(c))
+	}
+	opt := Options{Leased: true, TTL: time.Second}
+	for _, tc := range []struct {
+		suspects []Suspect
+		want     map[string]int64
+	}{
+		{nil, map[string]int64{Outlived: 2, NoKnownCause: 1}},
+		{[]Suspect{{Cause: "a pause", Attempt: id(0), From: at(30)}}, map[string]int64{"a pause": 2, NoKnownCause: 1}},
+		{[]Suspect{{Cause: "a pause", Attempt: id(1), From: at(30)}}, map[string]int64{"a pause": 2, Outlived: 1}},
+	} {
+		opt.Suspects = tc.suspects
+		r := Check(b.seal(at(3000)), opt)
+		got := map[string]int64{}
+		for _, c := range r.Causes {
+			got[c.Cause] = c.Count
+		}
+		if r.Overlaps != 3 || !maps.Equal(got, tc.want) {
+			t.Errorf("suspects %v: %d overlaps, causes %v, want %v", tc.suspects, r.Overlaps, got, tc.want)
+		}
 	}
 }
 

@@ -58,9 +58,18 @@ func sharedTime(sorted []span) int64 {
 	return total
 }
 
-// explainOverlaps lays the n certain overlaps of a group to their causes.
+// explainOverlaps lays the n certain overlaps of a group to their causes: to a
+// suspect first, else to a lease that its holder outlived.
 func (p *part) explainOverlaps(group []span, n int64) {
-	var explained int64
+	cut := make([]span, len(group)) // up to the leases' ends
+	for i, x := range group {
+		cut[i] = x
+		if until := p.outlivedFrom(&p.attempts[x.at]); until != 0 {
+			cut[i].e = min(x.e, max(x.s, until))
+		}
+	}
+	outlived := n - countClashes(cut, certain)
+	rest := n
 	for i, x := range group {
 		if _, ok := p.suspects[p.id(&p.attempts[x.at])]; !ok {
 			continue
@@ -73,26 +82,62 @@ func (p *part) explainOverlaps(group []span, n int64) {
 			if _, both := p.suspects[p.id(&p.attempts[y.at])]; both && k < i {
 				continue
 			}
-			if cause := p.causeOf(x, y); cause != NoKnownCause {
+			if cause, ok := p.suspected(x, y); ok {
 				p.causes[cause]++
-				explained++
+				rest--
+				if !clash(cut[i], cut[k], certain) {
+					outlived--
+				}
 			}
 		}
 	}
-	if n > explained {
-		p.causes[NoKnownCause] += n - explained
+	if outlived > 0 {
+		p.causes[Outlived] += outlived
+		rest -= outlived
+	}
+	if rest > 0 {
+		p.causes[NoKnownCause] += rest
 		p.unexplained = true
 	}
 }
 
 // causeOf names the cause of the overlap of x and y.
 func (p *part) causeOf(x, y span) string {
-	for _, z := range []span{x, y} {
-		if s, ok := p.suspects[p.id(&p.attempts[z.at])]; ok && min(x.e, y.e) > s.From {
-			return s.Cause
-		}
+	if cause, ok := p.suspected(x, y); ok {
+		return cause
+	}
+	if y.s < x.s {
+		x, y = y, x
+	}
+	if until := p.outlivedFrom(&p.attempts[x.at]); until != 0 && until <= y.s {
+		return Outlived
 	}
 	return NoKnownCause
+}
+
+// outlivedFrom is when a's lease was over, if the server counted it from the
+// last answer that confirmed it; 0 if it is not known. (It may have begun with
+// the request, which for a long wait was long before.)
+func (p *part) outlivedFrom(a *attempt) int64 {
+	ttl := p.leaseLength()
+	if ttl <= 0 {
+		return 0
+	}
+	from := p.calls[a.acquire].Return
+	if a.lastExtend != none {
+		from = max(from, p.calls[a.lastExtend].Return)
+	}
+	return from + ttl
+}
+
+// suspected is the cause that a suspect gives the overlap of x and y.
+func (p *part) suspected(x, y span) (string, bool) {
+	for _, z := range []span{x, y} {
+		if s, ok := p.suspects[p.id(&p.attempts[z.at])]; ok && min(x.e, y.e) > s.From {
+			return s.Cause, true
+		}
+	}
+	return "", false
 }
 
 // pairWitness shows two holds that clash, and the calls to keep it with.

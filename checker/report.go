@@ -55,6 +55,10 @@ var classes = [...]Class{
 // NoKnownCause is the cause of what no suspect explains.
 const NoKnownCause = "no known cause"
 
+// Outlived is the cause of an overlap of a holder whose lease, by its TTL, was
+// over when another was granted the key.
+const Outlived = "the hold lasted longer than its lease"
+
 // Report is what a history shows. Stamps and times are nanoseconds.
 type Report struct {
 	Verdict  Answer // safe, unsafe, unknown
