@@ -50,7 +50,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	if err != nil {
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		if ctx.Err() != nil {
-			res.Status = scenario.StatusInterrupted
+			res.Status, res.Reason = scenario.StatusInterrupted, "stopped before its end"
 		}
 		return res
 	}
