@@ -83,7 +83,7 @@ func TestChainAgainstMoments(t *testing.T) {
 		ttl := int64(3 + rng.IntN(4))
 		b := newBuilder()
 		n := 2 + rng.IntN(3)
-		at := int64(0)
+		at := int64(10) // stamps are positive: 0 is a moment that is not known
 		for k := range n {
 			from := at + rng.Int64N(5) - 2
 			ret := from + rng.Int64N(ttl)
