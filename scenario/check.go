@@ -176,10 +176,11 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 			f.add("ttl", "", "%s", reason)
 		}
 	}
-	// The workload of a kind has the property's name. A recipe that lets its
-	// holder lock again need not do it right, so that one is asked itself.
-	if kind := sc.Workload.Kind; (kind == ReadWrite || kind == Batch) && r.Has != nil && !slices.Contains(r.Has, kind) {
-		f.add("workload.kind", "lockbench list recipes shows which have the property "+kind, "%s cannot serve the workload %s: %s", r.ID, kind, errors.ErrUnsupported)
+	// A recipe that lets its holder lock again need not do it right, so that one
+	// is asked itself.
+	needs := map[string]string{ReadWrite: "read-write", Batch: "batch", TryStorm: "nonblocking"}[sc.Workload.Kind]
+	if needs != "" && r.Has != nil && !slices.Contains(r.Has, needs) {
+		f.add("workload.kind", "lockbench list recipes shows which have the property "+needs, "%s cannot serve the workload %s: %s", r.ID, sc.Workload.Kind, errors.ErrUnsupported)
 	}
 	if sc.Workload.Kind == GuardedCounter && !r.Fencing && (sc.Workload.Guard == GuardFenced || sc.Workload.Guard == GuardBoth) {
 		f.add("workload.guard", "use plain, or leave guard out: recipes with tokens get both registers", "%s has no fencing tokens for a fenced register", r.ID)

@@ -210,6 +210,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, faults: {kind: holder-pause, step: queued}", bad, "faults[0].step: holder-pause does not aim at a step"},
 
 		{"workload: try-storm", good, ""},
+		{"workload: try-storm, recipes: mysql/insert", bad, "workload.kind: mysql/insert cannot serve the workload try-storm: unsupported operation; lockbench list recipes shows which have the property nonblocking"},
 		{"workload: {kind: try-storm, keys: 2}", bad, "workload.keys: try-storm has one key, not 2"},
 		{"workload: {kind: try-storm, acquire_limit: 1s}", bad, "workload.acquire_limit: a try does not wait"},
 		{"workload: read-write", bad, "workload.kind: etcd/mutex cannot serve the workload read-write: unsupported operation; lockbench list recipes shows which have the property read-write"},
