@@ -60,7 +60,7 @@ func size(path string) int64 {
 // sparingly is how much garbage, in percent of what is in use, may lie about in
 // the check of a large history: nearly all memory is in a few large pieces, so
 // that collecting is cheap, and as much garbage as is usual would not be.
-const sparingly = 20
+const sparingly = 10
 
 // checkLarge is checkHistory key by key.
 func (a *app) checkLarge(path, name string, o checking) (err error) {
