@@ -74,13 +74,19 @@ func (p *part) leaseEnd(a *attempt) int64 {
 
 // leaseTime is the same without looking for a release.
 func (p *part) leaseTime(a *attempt) int64 {
+	return p.leaseFrom(a, func(c *call) int64 { return c.Invoke })
+}
+
+// leaseFrom is when a's lease is over, counted from that moment of its last
+// confirmation; 0 if it is not known.
+func (p *part) leaseFrom(a *attempt, moment func(*call) int64) int64 {
 	ttl := p.leaseLength()
 	if ttl <= 0 {
 		return 0
 	}
-	from := p.calls[a.acquire].Invoke
+	from := moment(&p.calls[a.acquire])
 	if a.lastExtend != none {
-		from = max(from, p.calls[a.lastExtend].Invoke)
+		from = max(from, moment(&p.calls[a.lastExtend]))
 	}
 	return from + ttl
 }

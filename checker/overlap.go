@@ -119,15 +119,7 @@ func (p *part) causeOf(x, y span) string {
 // last answer that confirmed it; 0 if it is not known. (It may have begun with
 // the request, which for a long wait was long before.)
 func (p *part) outlivedFrom(a *attempt) int64 {
-	ttl := p.leaseLength()
-	if ttl <= 0 {
-		return 0
-	}
-	from := p.calls[a.acquire].Return
-	if a.lastExtend != none {
-		from = max(from, p.calls[a.lastExtend].Return)
-	}
-	return from + ttl
+	return p.leaseFrom(a, func(c *call) int64 { return c.Return })
 }
 
 // suspected is the cause that a suspect gives the overlap of x and y.
