@@ -75,34 +75,47 @@ func (b *builder) takeoverCells(rs []result) []cell {
 
 // succeeded says whose dead holders were succeeded in time.
 func succeeded(es []*experiment) []string {
-	var within, late, never []string
+	var within, allowed, late, unbound, never []string
 	for _, e := range es {
 		for _, name := range e.rows {
-			t, any := takeovers(done(e.of(name)))
+			rs := done(e.of(name))
+			t, any := takeovers(rs)
 			if !any {
 				continue
 			}
-			longest := ""
-			if deaths := fromDeath(t); len(deaths) > 0 {
-				longest = nanos(quantile(deaths, 1))
-				if t.BoundNS > 0 && deaths[len(deaths)-1] > float64(judgedBy(t, done(e.of(name)))) {
-					late = append(late, fmt.Sprintf("%s (%s of %s)", name, longest, nanos(float64(t.BoundNS))))
-					continue
-				}
-			}
 			if t.Granted < t.Holds {
 				never = append(never, fmt.Sprintf("%s (%s in %s)", name, counted(t.Holds-t.Granted, "key", "keys"), nanos(float64(t.UnansweredNS))))
+			}
+			deaths := fromDeath(t)
+			if len(deaths) == 0 {
 				continue
 			}
-			within = append(within, fmt.Sprintf("%s (%s)", name, longest))
+			longest := quantile(deaths, 1)
+			said := fmt.Sprintf("%s (%s of %s)", name, nanos(longest), nanos(float64(t.BoundNS)))
+			switch {
+			case t.BoundNS == 0:
+				unbound = append(unbound, fmt.Sprintf("%s (%s)", name, nanos(longest)))
+			case longest > float64(judgedBy(t, rs)):
+				late = append(late, said)
+			case longest > float64(t.BoundNS):
+				allowed = append(allowed, said)
+			case t.Granted == t.Holds:
+				within = append(within, fmt.Sprintf("%s (%s)", name, nanos(longest)))
+			}
 		}
 	}
 	var out []string
 	if len(within) > 0 {
 		out = append(out, "A killed holder's lock passed on within the promised bound: "+list(within)+".")
 	}
+	if len(allowed) > 0 {
+		out = append(out, "After the promised bound, by no more than a poll and a busy machine are allowed: "+list(allowed)+".")
+	}
 	if len(late) > 0 {
 		out = append(out, "Later than promised, the waiters' polls included: "+list(late)+".")
+	}
+	if len(unbound) > 0 {
+		out = append(out, "Passed on though nothing was promised: "+list(unbound)+".")
 	}
 	if len(never) > 0 {
 		out = append(out, "Never granted again while the run lasted: "+list(never)+".")
