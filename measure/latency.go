@@ -95,7 +95,7 @@ func (d *derivation) latencies(s *allSeries) {
 	r := &d.result
 	r.Acquire, r.Response, r.Release, r.Handoff, r.HoldNS = summary(&s.acquire), summary(&s.response), summary(&s.release), summary(&s.handoff), summary(&s.hold)
 	if r.Acquire == nil {
-		d.unmeasured("acquire_ns", "no acquire was granted within the window")
+		d.unmeasured("acquire_ns", "no acquire that began within the window was granted within it")
 	}
 	if r.Release == nil {
 		d.unmeasured("release_ns", "no release was confirmed within the window")
@@ -109,7 +109,7 @@ func (d *derivation) latencies(s *allSeries) {
 	if !d.openLoop() {
 		d.unmeasured("response_ns", "the load is a closed loop: no call had a time at which it should have begun")
 	} else if r.Response == nil {
-		d.unmeasured("response_ns", "no acquire was granted within the window")
+		d.unmeasured("response_ns", "no acquire that began within the window was granted within it")
 	}
 }
 

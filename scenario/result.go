@@ -73,7 +73,7 @@ type Result struct {
 	Clients     int               `json:"clients"`
 	DurationNS  int64             `json:"duration_ns"` // of the measured window
 
-	Acquired           int64     `json:"acquired"` // grants returned within the window
+	Acquired           int64     `json:"acquired"` // grants of acquires that began after the warm-up, returned within the window
 	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly; Busy among them
 	Busy               int64     `json:"busy"`     // tries that were answered: it is held
 	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
