@@ -25,6 +25,7 @@ var layers = []string{
 	"cluster/clustertest",
 	"cluster",
 	"supervise",
+	"netdrop",
 	"impls/all",
 	"impls/internal/recipetest",
 	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/reference",

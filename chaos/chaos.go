@@ -18,6 +18,7 @@ type Holding struct {
 	Client  uint32
 	Key     uint32
 	Attempt history.Attempt
+	Since   int64 // stamp of the grant
 }
 
 // Clients is what the schedule needs to know of a scenario's clients. Its
@@ -25,6 +26,11 @@ type Holding struct {
 type Clients interface {
 	// Holders lists the clients that hold a lock at this moment, by client.
 	Holders() []Holding
+	// Waiters lists those that wait for one, who has waited longest first; their
+	// Since is when they asked.
+	Waiters() []Holding
+	// Idle lists those that live and neither hold nor wait.
+	Idle() []uint32
 	// Holds reports whether h still stands. While the client's process is
 	// stopped, true means that the release has not been sent.
 	Holds(h Holding) bool
@@ -47,9 +53,9 @@ type Process interface {
 // until the gate is opened, for no signal from outside could hit so small a
 // place. Its methods are called by one goroutine.
 type Gate interface {
-	// Arm makes the next client that comes to the step stand there. The error
-	// tells that the recipe has no such step.
-	Arm(step string) error
+	// Arm makes the nth client from now on that comes to the step (0 and 1: the
+	// first) stand there. The error tells that the recipe has no such step.
+	Arm(step string, nth int) error
 	// Caught is the client that came; its key and attempt are those of the call
 	// under way.
 	Caught() (Holding, bool)
@@ -87,6 +93,10 @@ type Schedule struct {
 	Clients    Clients
 	Gate       Gate
 	Log        *Log
+	Servers    Servers  // nil: there are none that could be hit
+	Wires      Wires    // nil: none
+	Journal    Journal  // nil: nobody is to heal what we cannot
+	Keys       []string // their names, by key
 	// Takeover says that a kill may hit all clients of a process, since those
 	// beside a holder are holders too.
 	Takeover bool

@@ -85,7 +85,7 @@ type fakeGate struct {
 	open   func()
 }
 
-func (g *fakeGate) Arm(step string) error {
+func (g *fakeGate) Arm(step string, _ int) error {
 	if step != "between" {
 		return errors.New("no such step")
 	}

@@ -53,6 +53,8 @@ type fakeClients struct {
 }
 
 func (f fakeClients) Holders() []Holding   { return f.holders() }
+func (f fakeClients) Waiters() []Holding   { return nil }
+func (f fakeClients) Idle() []uint32       { return nil }
 func (f fakeClients) Holds(h Holding) bool { return f.holds(h) }
 func (f fakeClients) Process(client uint32) (Process, []uint32, error) {
 	return f.proc, append(f.hosted, client), nil

@@ -31,7 +31,7 @@ func (f fault) stepKill(ctx context.Context) (killed int, err error) {
 // and stops its process. Without one the miss is on record.
 func (f fault) catch(ctx context.Context, rest time.Duration) (*target, error) {
 	s := f.schedule
-	if err := s.Gate.Arm(f.Step); err != nil {
+	if err := s.Gate.Arm(f.Step, f.Nth); err != nil {
 		return nil, f.missed(err.Error())
 	}
 	last := time.Duration(0) // for which a client that has come at the last moment was waited for

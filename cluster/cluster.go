@@ -35,6 +35,11 @@ type Spec struct {
 	Binary  string // of the server, instead of searching; see Find
 	LogDir  string // made if need be; "": among the data, gone with it
 	Clients int    // connections to allow for; the servers' default limit is never lowered
+
+	// What faults need from the start, and costs nobody else anything:
+	Links  bool // the links between servers run through proxies, for CutLinks
+	Clock  bool // the servers' wall clocks can be set, for SetClock
+	Keeper bool // mysql replicated: a controller promotes the replica when the primary is silent
 }
 
 // Cluster is a running set of servers. Its methods are safe for concurrent

@@ -157,10 +157,14 @@ func DefaultLimits() Limits {
 	return Limits{TickTime: 2 * time.Second, ElectionTimeout: time.Second}
 }
 
-// Config is what a client is opened with. All fields but Account, Steps and
-// Shared are required.
+// Config is what a client is opened with. Addresses, Dial, Clock, Wait, TTL and
+// Timeout are required.
 type Config struct {
 	Addresses []string // host:port of each server, in node order; a path for reference recipes
+	Topology  string   // of the servers: single, quorum...; "": single, or what the recipe takes several addresses for
+	// Directory has the addresses of those that tell where the leader is (the
+	// sentinels of a replicated redis).
+	Directory []string
 	Account   Account
 	Dial      DialFunc
 	Clock     Clock
@@ -170,6 +174,9 @@ type Config struct {
 	Timeout time.Duration
 	// Steps, if not nil, is told when a call comes to a named step.
 	Steps Steps
+	// Renewals, if not nil, is told of what keeps leases alive behind the
+	// client's back.
+	Renewals Renewals
 	// Shared, if not nil, is what the clients of one process have in common:
 	// a recipe that draws its connections from a pool draws them from there.
 	Shared *Shared

@@ -1,6 +1,9 @@
 package impls
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Step is a named place in a recipe, between two requests or beside one. What
 // a client does there is nothing; a test or a fault may hold it there, or end
@@ -17,13 +20,27 @@ const (
 	// waiter is about to look. A waiter that only asks again after a time of
 	// its own never comes here.
 	StepWoken Step = "woken"
+	// StepRenewing: a lease is about to be renewed in the background. Reach is
+	// called on the goroutine that renews, while the client's own may be at
+	// another step.
+	StepRenewing Step = "renewing"
 )
 
 // Steps is told when a client comes to a step. Production clients have none.
 type Steps interface {
 	// Reach is called on the goroutine that runs the client's call, with the
-	// call's context. It may take its time, and it may never come back.
+	// call's context; StepRenewing on the one that renews. It may take its time,
+	// and it may never come back.
 	Reach(ctx context.Context, s Step)
+}
+
+// Renewals is told how leases are kept alive in the background, where the
+// recipe does that itself and the client has no part in it.
+type Renewals interface {
+	// Renewed is called, on any goroutine, when a renewal of an attempt's hold
+	// has been answered: it was sent at sent, and err is nil, ErrLost or
+	// unknown. It must not block.
+	Renewed(key string, a Attempt, sent time.Time, err error)
 }
 
 // Reach tells cfg.Steps, if there is one, that a call has come to s.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -55,8 +56,29 @@ func (b boardClients) Process(client uint32) (chaos.Process, []uint32, error) {
 	return p, b.pool.Hosted(client), nil
 }
 
+func (b boardClients) Waiters() []chaos.Holding {
+	var list []chaos.Holding
+	for c := range uint32(b.n) {
+		if st := b.board.Status(c); st.State == workloads.Acquiring && b.lives(c) {
+			list = append(list, holding(st))
+		}
+	}
+	slices.SortStableFunc(list, func(x, y chaos.Holding) int { return cmp.Compare(x.Since, y.Since) })
+	return list
+}
+
+func (b boardClients) Idle() []uint32 {
+	var list []uint32
+	for c := range uint32(b.n) {
+		if b.board.Status(c).State == workloads.Idle && b.lives(c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 func holding(st workloads.Status) chaos.Holding {
-	return chaos.Holding{Client: st.Client, Key: st.Key, Attempt: st.Attempt}
+	return chaos.Holding{Client: st.Client, Key: st.Key, Attempt: st.Attempt, Since: st.Since}
 }
 
 // boardGate shows chaos the board's gate by the names of a recipe's steps.
@@ -71,7 +93,7 @@ func (r *runner) gate(sc scenario.Scenario, board *workloads.Board) boardGate {
 	return boardGate{board, sc.Recipe, workloads.Steps(recipe.Info())}
 }
 
-func (g boardGate) Arm(step string) error {
+func (g boardGate) Arm(step string, nth int) error {
 	i := slices.Index(g.steps, impls.Step(step))
 	if i < 0 {
 		return fmt.Errorf("%s has no step %q; it has %q", g.recipe, step, g.steps)

@@ -65,6 +65,10 @@ type Settings struct {
 	// Timeout limits one request on the wire; default 2s.
 	Timeout *Duration `yaml:"timeout"`
 
+	// Wire is what carries the faults between clients and servers: dialer or
+	// kernel; default kernel where the machine has it.
+	Wire string `yaml:"wire"`
+
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend; default none.
 	Servers map[string]map[string]string `yaml:"servers"`
@@ -139,14 +143,30 @@ type Workload struct {
 
 // FaultSpec is a Fault as it is written. In YAML it may be the kind alone.
 type FaultSpec struct {
-	Kind string `yaml:"kind"` // required
+	// Kind is required: TARGET-ACTION, or the action alone, with Target.
+	Kind   string `yaml:"kind"`
+	Target string `yaml:"target"`
 	// At is when, after the measured window began; default 1s. The fault that
 	// takeover brings with it comes within the first quarter of a TTL.
 	At *Duration `yaml:"at"`
-	// For is how long a pause lasts; default two leases and 2s, and for
-	// holder-pause no less, for a shorter one proves nothing.
+	// Within moves it by a time from 0 to Within that the seed decides.
+	Within *Duration `yaml:"within"`
+	// Every repeats it so often until the window has no more room, Count times
+	// at most; by default it comes once.
+	Every *Duration `yaml:"every"`
+	Count *int      `yaml:"count"`
+	// For is how long it lasts; default two leases and 2s, and for holder-pause
+	// no less, for a shorter one proves nothing.
 	For *Duration `yaml:"for"`
-	// Step (step-pause, step-kill) is the named step, as lockbench list recipes
-	// shows them; required.
+	// Step is a named step, as lockbench list recipes shows them, or acquiring,
+	// held, releasing; required of the target step. Nth is the how-manieth client
+	// to come there.
 	Step string `yaml:"step"`
+	Nth  *int   `yaml:"nth"`
+	// After is a share of the TTL, counted from a grant.
+	After *float64 `yaml:"after"`
+	// By, Jitter and Rate are those of Fault.
+	By     *Duration `yaml:"by"`
+	Jitter *Duration `yaml:"jitter"`
+	Rate   *int64    `yaml:"rate"`
 }

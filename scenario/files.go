@@ -75,17 +75,42 @@ type ServerSample struct {
 
 // FaultEvent is one line of faults.jsonl.
 type FaultEvent struct {
-	ID      string  `json:"id"`
-	Fault   string  `json:"fault"`
-	Event   string  `json:"event"` // armed, injected, effective, missed, heal_started, healed
+	ID    string `json:"id"`
+	Fault string `json:"fault"`
+	// Event is one of: armed; injected (begun, stamped before it); effective
+	// (confirmed to be in force); missed; heal_started; healed; first_grant (the
+	// first of any key that was hit, after the heal, or after a fault that has
+	// none); note.
+	Event   string  `json:"event"`
 	AtNS    int64   `json:"at_ns"` // CLOCK_MONOTONIC
 	Client  *uint32 `json:"client,omitempty"`
 	PID     int     `json:"pid,omitempty"`
 	Key     *uint32 `json:"key,omitempty"`
 	Attempt string  `json:"attempt,omitempty"`
-	Step    string  `json:"step,omitempty"`   // at which the client stood
-	How     string  `json:"how,omitempty"`    // "SIGSTOP", and how the target was found
-	Reason  string  `json:"reason,omitempty"` // of a miss
+	Step    string  `json:"step,omitempty"`  // at which the client stood
+	Nodes   []Node  `json:"nodes,omitempty"` // the servers that were hit
+	// Effect, of a fault of the wire when it was lifted.
+	Effect *WireEffect `json:"effect,omitempty"`
+	How    string      `json:"how,omitempty"`    // "SIGSTOP", and how the target was found
+	Reason string      `json:"reason,omitempty"` // of a miss
+}
+
+// Node is one server as a fault met it.
+type Node struct {
+	Index   int    `json:"index"` // from 0, in the order of the cluster's addresses
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Leader  bool   `json:"leader,omitempty"` // when the fault fired
+}
+
+// WireEffect counts what a fault of the wire did while it was in force.
+type WireEffect struct {
+	HeldBytes int64 `json:"held_bytes,omitempty"` // kept back, delivered after the heal or thrown away with their connection
+	LostBytes int64 `json:"lost_bytes,omitempty"` // swallowed
+	LateBytes int64 `json:"late_bytes,omitempty"` // delivered late, or slowly
+	Dials     int64 `json:"dials,omitempty"`      // new connections that were held up or refused
+	Broken    int64 `json:"broken,omitempty"`     // connections broken
+	Packets   int64 `json:"packets,omitempty"`    // dropped by the kernel
 }
 
 // Environment is environment.json.

@@ -52,6 +52,7 @@ func merge(base, over Settings) Settings {
 		Warmup:      first(over.Warmup, base.Warmup),
 		Duration:    first(over.Duration, base.Duration),
 		Timeout:     first(over.Timeout, base.Timeout),
+		Wire:        firstText(over.Wire, base.Wire),
 		Servers:     mergeServers(base.Servers, over.Servers),
 		Expect:      mergeExpectPointers(base.Expect, over.Expect),
 		ExpectFor:   mergeExpectFor(base.ExpectFor, over.ExpectFor),

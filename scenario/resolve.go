@@ -49,6 +49,7 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) Scenario {
 		Poll:        valueOr(s.Poll, defaultPoll),
 		Warmup:      valueOr(s.Warmup, Duration(defaultWarmup)),
 		Timeout:     valueOr(s.Timeout, Duration(defaultTimeout)),
+		Wire:        s.Wire,
 	}
 	sc.Name = name(sc)
 	sc.Seed = seed(suiteSeed, sc.Name)

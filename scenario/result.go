@@ -291,8 +291,9 @@ type FaultResult struct {
 	Step         string `json:"step,omitempty"` // of a fault at a named step
 	Status       string `json:"status"`         // effective, missed
 	Reason       string `json:"reason,omitempty"`
-	Target       string `json:"target,omitempty"`    // "client 3 (pid 4711)"
+	Target       string `json:"target,omitempty"`    // "client 3 (pid 4711)", "redis-1 (leader)"
 	Mechanism    string `json:"mechanism,omitempty"` // "SIGSTOP"
+	Effect       string `json:"effect,omitempty"`    // of the wire: "held back 312 bytes and 2 new connections"
 	ArmedNS      int64  `json:"armed_ns"`            // relative to the measured window, as the rest
 	InjectedNS   int64  `json:"injected_ns,omitempty"`
 	HealedNS     int64  `json:"healed_ns,omitempty"`
@@ -303,4 +304,9 @@ type FaultResult struct {
 	// LongestWaitNS is the longest that a client waited for the key, of those
 	// whose wait touched the fault.
 	LongestWaitNS int64 `json:"longest_wait_ns,omitempty"`
+	// RecoveryNS is from the fault's end (of one without: from its injection) to
+	// the first grant of a key that it touched; OutageNS from its injection to
+	// the first grant that began after it. 0: there was none.
+	RecoveryNS int64 `json:"recovery_ns,omitempty"`
+	OutageNS   int64 `json:"outage_ns,omitempty"`
 }

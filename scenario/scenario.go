@@ -24,6 +24,11 @@ type Scenario struct {
 	Duration Duration `json:"duration_ns" yaml:"duration"`
 	Timeout  Duration `json:"timeout_ns" yaml:"timeout"` // of one request on the wire
 
+	// Wire says what carries the faults between clients and servers: dialer, or
+	// kernel (packets dropped in a network namespace of the run); "": kernel
+	// where this machine has it, for the faults that it can do.
+	Wire string `json:"wire,omitempty" yaml:"wire,omitempty"`
+
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend: {redis: {appendonly: "yes"}}.
 	Servers map[string]map[string]string `json:"servers,omitempty" yaml:"servers,omitempty"`
@@ -65,14 +70,27 @@ type Load struct {
 	Connections int `json:"connections,omitempty" yaml:"connections,omitempty"`
 }
 
-// Fault is one fault of a scenario's schedule.
+// Fault is one fault of a scenario's schedule. Nothing in it is left to chance:
+// what the seed decides has been decided when the suite was expanded.
 type Fault struct {
-	Kind string   `json:"kind" yaml:"kind"`                      // see Faults
-	At   Duration `json:"at_ns" yaml:"at"`                       // after the measured window began
-	For  Duration `json:"for_ns,omitempty" yaml:"for,omitempty"` // 0: what the kind needs, see chaos
-	// Step (step-pause, step-kill): the named step of the recipe at which the
-	// next client to come there is stopped or killed.
+	Kind string   `json:"kind" yaml:"kind"`                      // TARGET-ACTION, see FaultKind
+	At   Duration `json:"at_ns" yaml:"at"`                       // after the measured window began; with Step or After: not before that
+	For  Duration `json:"for_ns,omitempty" yaml:"for,omitempty"` // until it is healed; 0: it has no duration, see FaultKind.Instant
+	// Step is a named step of the recipe, or a place of the workload (acquiring,
+	// held, releasing): the fault fires while the Nth client to come there stands
+	// there. The target step is that client itself.
 	Step string `json:"step,omitempty" yaml:"step,omitempty"`
+	Nth  int    `json:"nth,omitempty" yaml:"nth,omitempty"` // 0: the first
+	// After is a share of the TTL: a fault on a holder fires when its hold is as
+	// old as that.
+	After float64 `json:"after,omitempty" yaml:"after,omitempty"`
+	// By is how far a clock jumps (backwards if negative), how late a delayed
+	// link is in each direction, how long a slow disk's fsync takes.
+	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty"`
+	// Jitter is added to a delay: uniform from 0, by the seed.
+	Jitter Duration `json:"jitter_ns,omitempty" yaml:"jitter,omitempty"`
+	// Rate is what a throttled link lets through, in bytes a second.
+	Rate int64 `json:"rate,omitempty" yaml:"rate,omitempty"`
 }
 
 // Expect is what a scenario is expected to answer. An empty field expects

@@ -1,0 +1,91 @@
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/faultnet"
+)
+
+// Servers is what the schedule needs of a scenario's servers. Nodes are counted
+// from 0. Its methods are safe for concurrent use; each of those that inject is
+// undone by the one named beside it, which is safe to call when there is nothing
+// to undo.
+type Servers interface {
+	// Nodes lists the servers by name and address.
+	Nodes() []NodeName
+	// Leader tells who leads now; an error if nobody does, or nobody can.
+	Leader(ctx context.Context) (int, error)
+	// Process is the process of a node, for the journal.
+	Process(node int) Process
+	// Can says why these servers cannot suffer an action (scenario.ActKill...),
+	// or nil.
+	Can(action string) error
+
+	// Kill ends a node as a crash does; Restart starts it again, with its data,
+	// and returns when it serves.
+	Kill(ctx context.Context, node int) error
+	Restart(ctx context.Context, node int) error
+	// Pause stops a node, confirmed; Resume lets it go on.
+	Pause(ctx context.Context, node int) error
+	Resume(ctx context.Context, node int) error
+	// Move asks the servers to hand over the lead.
+	Move(ctx context.Context) (from, to int, err error)
+
+	// CutLinks puts a rule on all links between the nodes of side and all other
+	// servers (those that watch them too), under id, until LiftLinks.
+	CutLinks(ctx context.Context, id string, side []int, rule faultnet.Rule) (how string, err error)
+	LiftLinks(ctx context.Context, id string) (faultnet.Effect, error)
+
+	// CloseClients asks a node to close its clients' connections, and tells how
+	// many it closed.
+	CloseClients(ctx context.Context, node int) (int, error)
+	// SlowDisk makes every fsync of a node take longer by so much, until
+	// FastDisk.
+	SlowDisk(ctx context.Context, node int, by time.Duration) (how string, err error)
+	FastDisk(ctx context.Context, node int) error
+	// SetClock sets a node's wall clock ahead by so much (behind if negative) of
+	// the machine's; 0 sets it right.
+	SetClock(ctx context.Context, node int, by time.Duration) (how string, err error)
+	// Evict fills a node's memory until it has evicted the key, and takes the
+	// filling out again. The error tells that the key is there still.
+	Evict(ctx context.Context, node int, key string) (how string, err error)
+	// Flush asks a node to forget everything.
+	Flush(ctx context.Context, node int) (how string, err error)
+}
+
+// NodeName is one server.
+type NodeName struct{ Name, Address string }
+
+// Wires reaches what lies between clients and servers, and the clients' clocks.
+// Its methods are safe for concurrent use.
+type Wires interface {
+	// Apply puts a rule between clients and addresses (none: all), under id, and
+	// returns when it is in force: how tells by what mechanism.
+	Apply(ctx context.Context, id string, clients []uint32, addresses []string, rule faultnet.Rule) (how string, err error)
+	// Lift takes away what Apply put, and tells what it did. Clients that are
+	// dead by now need not answer.
+	Lift(ctx context.Context, id string) (Effect, error)
+	// Peers are the addresses that a client is connected to now.
+	Peers(ctx context.Context, client uint32) ([]string, error)
+	// Skew sets a client's clock ahead by so much (behind if negative) of the
+	// machine's; 0 sets it right.
+	Skew(ctx context.Context, client uint32, by time.Duration) error
+}
+
+// Effect is what a rule of the wire did; Packets counts those that the kernel
+// dropped, where it did.
+type Effect struct {
+	faultnet.Effect
+	Packets int64
+}
+
+// Journal keeps, where it survives this process, what has to be healed should
+// nobody live to do it.
+type Journal interface {
+	// Begin notes a fault before it is injected: what it is, and which processes
+	// it leaves stopped. The error forbids the injection.
+	Begin(id, what string, stopped ...Process) error
+	// End notes that it is healed.
+	End(id string) error
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockbench/lockbench/faultnet"
+)
+
+// Can says why the servers cannot suffer a fault's action (see
+// scenario.FaultKind), or nil.
+func (c *Cluster) Can(action string) error { return ErrUnsupported }
+
+// CutLinks puts a rule on all links between the nodes of side and all other
+// servers, those that watch them too, until LiftLinks with the same id. The
+// links must run through proxies, see Spec.Links.
+func (c *Cluster) CutLinks(ctx context.Context, id string, side []int, rule faultnet.Rule) (how string, err error) {
+	return "", ErrUnsupported
+}
+
+// LiftLinks takes away what CutLinks put, and tells what it did.
+func (c *Cluster) LiftLinks(ctx context.Context, id string) (faultnet.Effect, error) {
+	return faultnet.Effect{}, nil
+}
+
+// CloseClients asks a node to close its clients' connections, and tells how
+// many it closed.
+func (c *Cluster) CloseClients(ctx context.Context, node int) (int, error) { return 0, ErrUnsupported }
+
+// SlowDisk makes every fsync of a node take longer by so much, until FastDisk.
+func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how string, err error) {
+	return "", ErrUnsupported
+}
+
+// FastDisk ends SlowDisk.
+func (c *Cluster) FastDisk(ctx context.Context, node int) error { return nil }
+
+// SetClock sets a node's wall clock ahead by so much (behind if negative) of
+// the machine's; 0 sets it right. The node must have been started for it, see
+// Spec.Clock.
+func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how string, err error) {
+	return "", ErrUnsupported
+}
+
+// Evict fills a node's memory until it has evicted the key, and takes the
+// filling out again.
+func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, err error) {
+	return "", ErrUnsupported
+}
+
+// Flush asks a node to forget everything.
+func (c *Cluster) Flush(ctx context.Context, node int) (how string, err error) {
+	return "", ErrUnsupported
+}

@@ -1,0 +1,53 @@
+package faultnet
+
+import "time"
+
+// Rule says what is wrong between a client and some addresses while it is in
+// force. The zero value is a link without fault. Several rules on one link add
+// up: what any of them cuts is cut, delays are summed, the lowest rate counts.
+type Rule struct {
+	// CutIn holds back what the servers send, and CutOut what the client sends,
+	// as if packets got lost: no byte, no end of a connection and no reset passes
+	// in that direction until the rule is lifted; then it does, in order. New
+	// connections hang with either, until the rule is lifted or their context
+	// ends.
+	CutIn  bool `json:"cut_in,omitempty"`
+	CutOut bool `json:"cut_out,omitempty"`
+	// Delay makes every byte late, in each direction, and Jitter by up to as
+	// much again, drawn from Seed. The order of bytes stays.
+	Delay  time.Duration `json:"delay_ns,omitempty"`
+	Jitter time.Duration `json:"jitter_ns,omitempty"`
+	// Rate is how many bytes a second pass, in each direction; 0: all.
+	Rate int64 `json:"rate,omitempty"`
+	// Stall stops reading from either side, so that whoever writes is held up
+	// once the buffers are full. New connections pass, and stall.
+	Stall bool `json:"stall,omitempty"`
+	// Reset breaks the present connections, once, as a peer does that died.
+	Reset bool `json:"reset,omitempty"`
+	// Refuse breaks the present connections and refuses new ones.
+	Refuse bool `json:"refuse,omitempty"`
+	// LoseReply swallows what comes from the server after the client's next
+	// write, and then breaks that connection: the request was carried out, and
+	// the client cannot know. The rule is used up by one connection.
+	LoseReply bool `json:"lose_reply,omitempty"`
+	// Seed decides what Jitter draws.
+	Seed uint64 `json:"seed,omitempty"`
+}
+
+// Effect counts what a rule did while it was in force.
+type Effect struct {
+	HeldBytes int64 `json:"held_bytes"` // held back by a cut or a stall
+	LostBytes int64 `json:"lost_bytes"` // swallowed
+	LateBytes int64 `json:"late_bytes"` // delayed or throttled
+	Dials     int64 `json:"dials"`      // new connections held up or refused
+	Broken    int64 `json:"broken"`     // connections reset
+}
+
+// Add puts another effect to e.
+func (e *Effect) Add(x Effect) {
+	e.HeldBytes += x.HeldBytes
+	e.LostBytes += x.LostBytes
+	e.LateBytes += x.LateBytes
+	e.Dials += x.Dials
+	e.Broken += x.Broken
+}

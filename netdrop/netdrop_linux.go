@@ -1,0 +1,3 @@
+package netdrop
+
+import _ "github.com/google/nftables"
