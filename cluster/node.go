@@ -42,6 +42,7 @@ func (c *Cluster) launch(ctx context.Context, n *Node) error {
 	if cmd.Dir == "" {
 		cmd.Dir = n.dir
 	}
+	cmd.Env = c.serverEnv(n, cmd.Env)
 	n.command = append([]string{cmd.Path}, cmd.Args...)
 	if n.Process, err = c.run.Start(cmd); err != nil {
 		return fmt.Errorf("%w: %w", ErrServer, err)
