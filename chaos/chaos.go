@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -51,7 +50,7 @@ type Process interface {
 
 // Gate is where a client is met at a named step of its recipe: it stands there
 // until the gate is opened, for no signal from outside could hit so small a
-// place. Its methods are called by one goroutine.
+// place. Its methods are called by one goroutine at a time.
 type Gate interface {
 	// Arm makes the nth client from now on that comes to the step (0 and 1: the
 	// first) stand there. The error tells that the recipe has no such step.
@@ -97,6 +96,7 @@ type Schedule struct {
 	Wires      Wires    // nil: none
 	Journal    Journal  // nil: nobody is to heal what we cannot
 	Keys       []string // their names, by key
+	TTL        time.Duration
 	// Takeover says that a kill may hit all clients of a process, since those
 	// beside a holder are holders too.
 	Takeover bool
@@ -150,10 +150,6 @@ func (f fault) run(ctx context.Context) (killed int, err error) {
 	}
 	return 0, fmt.Errorf("fault %q: no such fault", f.Kind)
 }
-
-// ID is the stable name of the i-th fault of a schedule: the same seed gives
-// the same fault the same choices whatever else happens.
-func ID(i int, f scenario.Fault) string { return f.Kind + "-" + strconv.Itoa(i+1) }
 
 // log adds an event of this fault.
 func (f fault) log(e scenario.FaultEvent) error {

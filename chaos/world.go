@@ -8,15 +8,19 @@ import (
 )
 
 // Servers is what the schedule needs of a scenario's servers. Nodes are counted
-// from 0. Its methods are safe for concurrent use; each of those that inject is
-// undone by the one named beside it, which is safe to call when there is nothing
-// to undo.
+// from 0. Its methods are safe for concurrent use, and return soon after their
+// context has ended; each of those that inject is undone by the one named beside
+// it, which is safe to call when there is nothing to undo.
 type Servers interface {
 	// Nodes lists the servers by name and address.
 	Nodes() []NodeName
 	// Leader tells who leads now; an error if nobody does, or nobody can.
 	Leader(ctx context.Context) (int, error)
-	// Process is the process of a node, for the journal.
+	// Healthy answers nil when all servers serve, and stand to one another as
+	// they should.
+	Healthy(ctx context.Context) error
+	// Process is the process of a node, for the journal; nil if there is none
+	// that could be signalled.
 	Process(node int) Process
 	// Can says why these servers cannot suffer an action (scenario.ActKill...),
 	// or nil.
@@ -58,7 +62,9 @@ type Servers interface {
 type NodeName struct{ Name, Address string }
 
 // Wires reaches what lies between clients and servers, and the clients' clocks.
-// Its methods are safe for concurrent use.
+// Its methods are safe for concurrent use, return soon after their context has
+// ended, and reach a client whose process is stopped by a fault only if they
+// need no answer from it.
 type Wires interface {
 	// Apply puts a rule between clients and addresses (none: all), under id, and
 	// returns when it is in force: how tells by what mechanism.
