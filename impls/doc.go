@@ -10,8 +10,9 @@
 // What recipes have in common is here too: Rules, the table from a driver's
 // errors to outcomes, in which only listed errors are definite; Poll, the
 // waiting of those who ask again and again; Grant, what all holds have in common,
-// and Lease, the hold of those bound by a TTL; Claims, what a client remembers of
-// its attempts where the servers do not tell whose a lock is.
+// and Lease, the hold of those bound by a TTL; Kept, the holds that a session keeps
+// alive; Claims, what a client remembers of its attempts where the servers do not
+// tell whose a lock is; SkewedClock, a client's clock that somebody sets.
 //
 // What only some recipes have is here as well: abilities beyond those of a Client,
 // properties, which a recipe promises and a test measures, and named steps, where

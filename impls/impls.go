@@ -3,6 +3,7 @@ package impls
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -67,9 +68,10 @@ type Hold interface {
 	Fence() uint64
 
 	// LeaseEnd is the time until which this client may trust that it holds
-	// the lock, by the clock it was opened with, counted from before the
-	// request was sent. It moves with renewals. The zero time means that the
-	// recipe cannot tell (its bound is a connection, or the driver hides it).
+	// the lock, by the Monotonic time of the clock it was opened with, counted
+	// from before the request was sent: setting that clock does not move it,
+	// renewals do. The zero time means that the recipe cannot tell (its bound is
+	// a connection, or the driver hides it).
 	LeaseEnd() time.Time
 
 	// Lost is closed when the lock told the client that the hold is gone, or
@@ -119,14 +121,18 @@ type Info struct {
 	// promises not to have: conformance takes either for a promise.
 	Has []Property
 	// Steps are its named steps in the order in which a call comes to them,
-	// besides StepWaiting and StepWoken.
+	// besides StepWaiting and StepWoken; StepRenewing, to which no call comes,
+	// is the last.
 	Steps []Step
 	// Broken marks a control that is wrong on purpose, and must be caught.
 	Broken bool
 
-	// Fencing tells whether holds carry a fencing token that is sound on the
-	// topologies named.
+	// Fencing tells whether holds carry a fencing token. See FencedOn.
 	Fencing bool
+	// Unfenced lists those of the topologies on which the token is not sound: a
+	// failover there can turn it back, so that a later grant has the number of
+	// an earlier one, or a lower one.
+	Unfenced []string
 	// Polls tells whether waiting follows the wait policy; otherwise the
 	// server wakes the waiter.
 	Polls bool
@@ -144,6 +150,12 @@ type Info struct {
 	// while somebody waits, for a TTL; without the wait policy's interval. It is
 	// nil if the bound is BoundNone: then nobody need ever be granted it.
 	Takeover func(ttl time.Duration) time.Duration `json:"-"`
+}
+
+// FencedOn reports whether holds carry a fencing token on a topology that grows
+// with every grant, whatever fails there that the topology is built to survive.
+func (i Info) FencedOn(topology string) bool {
+	return i.Fencing && !slices.Contains(i.Unfenced, topology)
 }
 
 // Limits are the servers' settings that decide which TTLs can be served.
@@ -190,7 +202,7 @@ type Account struct {
 // DialFunc opens a connection; drivers dial through it and nothing else.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Clock is a client's time.
+// Clock is a client's time. See Monotonic for what passes evenly.
 type Clock interface {
 	// Now is the client's time, with a monotonic reading unless skewed.
 	Now() time.Time

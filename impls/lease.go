@@ -24,8 +24,8 @@ type Leaser struct {
 	Free   func(context.Context) error
 }
 
-// NewLease is a hold that was asked for at the time sent, on the clock of how;
-// fence is 0 if the recipe has none.
+// NewLease is a hold that was asked for at the time sent, by the Monotonic time
+// of how's clock; fence is 0 if the recipe has none.
 func NewLease(key string, a Attempt, fence uint64, sent time.Time, how Leaser) *Lease {
 	return &Lease{Grant: NewGrant(key, a, fence, how.Free), end: sent.Add(how.TTL), how: how}
 }
@@ -45,7 +45,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if l.how.Extend == nil {
 		return l.Grant.Extend(ctx)
 	}
-	sent := l.how.Clock.Now()
+	sent := Monotonic(l.how.Clock)
 	err := l.how.Extend(ctx)
 	if err == nil {
 		l.end = sent.Add(l.how.TTL)

@@ -20,9 +20,9 @@ const (
 	// waiter is about to look. A waiter that only asks again after a time of
 	// its own never comes here.
 	StepWoken Step = "woken"
-	// StepRenewing: a lease is about to be renewed in the background. Reach is
-	// called on the goroutine that renews, while the client's own may be at
-	// another step.
+	// StepRenewing: a hold's lease is about to be renewed in the background. Reach
+	// is called on the goroutine that renews, while the client's own may be at
+	// another step; the lease goes on meanwhile.
 	StepRenewing Step = "renewing"
 )
 
@@ -38,8 +38,10 @@ type Steps interface {
 // recipe does that itself and the client has no part in it.
 type Renewals interface {
 	// Renewed is called, on any goroutine, when a renewal of an attempt's hold
-	// has been answered: it was sent at sent, and err is nil, ErrLost or
-	// unknown. It must not block.
+	// has been answered, or given up: it was sent at sent, by the clock's
+	// Monotonic, and err names its outcome as that of an Extend. A renewal that
+	// keeps several holds alive is told once for each. It must not block, nor
+	// call the client.
 	Renewed(key string, a Attempt, sent time.Time, err error)
 }
 
@@ -47,5 +49,12 @@ type Renewals interface {
 func (cfg *Config) Reach(ctx context.Context, s Step) {
 	if cfg.Steps != nil {
 		cfg.Steps.Reach(ctx, s)
+	}
+}
+
+// Renewed tells cfg.Renewals, if there is one, what a renewal of a hold came to.
+func (cfg *Config) Renewed(key string, a Attempt, sent time.Time, err error) {
+	if cfg.Renewals != nil {
+		cfg.Renewals.Renewed(key, a, sent, err)
 	}
 }
