@@ -10,7 +10,7 @@ import (
 // Report sums up the keys that were judged.
 func (j *Judge) Report() Report {
 	r := Report{Breaches: map[Class]int64{}}
-	causes := map[string]int64{}
+	causes, breached := map[string]int64{}, map[string]int64{}
 	kept := map[Class][]Witness{}
 	registers := [2]*Register{} // the plain and the fenced one
 	for _, key := range j.keys() {
@@ -29,6 +29,9 @@ func (j *Judge) Report() Report {
 		for cause, n := range p.causes {
 			causes[cause] += n
 		}
+		for cause, n := range p.breached {
+			breached[cause] += n
+		}
 		for class, list := range p.kept {
 			if class == StuckKey {
 				if r.Stuck.Key == key { // of the longest period only
@@ -45,8 +48,11 @@ func (j *Judge) Report() Report {
 			r.Registers = append(r.Registers, *reg)
 		}
 	}
+	for cause := range breached {
+		causes[cause] += 0 // so that it is listed
+	}
 	for cause, n := range causes {
-		r.Causes = append(r.Causes, Cause{cause, n})
+		r.Causes = append(r.Causes, Cause{Cause: cause, Count: n, Breaches: breached[cause]})
 	}
 	slices.SortFunc(r.Causes, func(a, b Cause) int { return cmp.Compare(a.Cause, b.Cause) })
 	r.Verdict, r.Promise, r.Liveness = j.verdict(&r), j.promise(&r), j.liveness(&r)

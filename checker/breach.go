@@ -1,5 +1,7 @@
 package checker
 
+import "slices"
+
 // What the lock's own answers prove of a grant is a span from ar to rc: it
 // certainly held from ar, and to rc. Two grants of one key fit together if and
 // only if NOT (g.ar < h.rc AND h.ar < g.rc): put every grant at its ar and
@@ -132,6 +134,18 @@ func (p *part) classify(group []span, total int64) {
 		plain[k], _, _ = p.proof(y.at)
 	}
 	proved := countClashes(plain, certain)
+	if total > maxClassified {
+		p.breached[NoKnownCause] += total
+	} else {
+		sorted := slices.Clone(group)
+		sortSpans(sorted, observed)
+		meeting(sorted, func(y, x span) bool {
+			if clash(x, y, certain) {
+				p.breached[p.causeOf(y, x)]++
+			}
+			return true
+		})
+	}
 	if expired := total - proved; expired > 0 {
 		p.rep.Breaches[EarlyExpiry] += expired
 	}
@@ -156,6 +170,7 @@ func (p *part) classify(group []span, total int64) {
 			}
 		}
 		w, calls := p.pairWitness(class, pair[0], pair[1])
+		w.Cause = p.causeOf(pair[0], pair[1])
 		p.keep(w, calls...)
 	}
 }
@@ -230,6 +245,8 @@ func (p *part) answers(a *attempt) {
 // breach counts a breach that the calls prove, in the order given.
 func (p *part) breach(class Class, calls ...int32) {
 	p.rep.Breaches[class]++
+	cause := p.causeOfBreach(calls)
+	p.breached[cause]++
 	first, last := &p.calls[calls[0]], &p.calls[calls[len(calls)-1]]
-	p.keep(Witness{Class: class, Key: p.key, From: first.Return, To: last.Return}, calls...)
+	p.keep(Witness{Class: class, Key: p.key, From: first.Return, To: last.Return, Cause: cause}, calls...)
 }

@@ -122,10 +122,7 @@ func (c *cell) add(call *history.Call) {
 
 func (p *part) staleWrites(c *cell) {
 	for _, w := range c.stale {
-		cause := NoKnownCause
-		if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
-			cause = s.Cause
-		}
+		cause := cmp.Or(p.causeOfWrite(w), NoKnownCause)
 		p.causes[cause]++
 		if p.full(StaleWrite) {
 			continue
@@ -139,16 +136,14 @@ func (p *part) staleWrites(c *cell) {
 	}
 }
 
-// lostUpdates lays the loss to a suspect if that attempt wrote after it came
-// under suspicion and no overlap of the key is unexplained; and shows two
+// lostUpdates lays the loss to what made an attempt write that should not have,
+// if no overlap of the key is unexplained; and shows two
 // writes of one value, of which one must be lost.
 func (p *part) lostUpdates(c *cell, lost int64) {
 	cause := NoKnownCause
 	if !p.unexplained {
 		for _, w := range c.writes {
-			if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
-				cause = s.Cause
-			}
+			cause = cmp.Or(p.causeOfWrite(w), cause)
 		}
 	}
 	p.causes[cause] += lost

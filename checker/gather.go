@@ -31,7 +31,7 @@ type gathering struct {
 }
 
 func (j *Judge) gather(key uint32, calls int) *gathering {
-	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
+	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, breached: map[string]int64{}, blamed: map[history.Attempt]string{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
 	p.rep.Breaches = map[Class]int64{}
 	return &gathering{part: p, further: map[history.Attempt]bool{}}
 }

@@ -17,6 +17,7 @@ type Judge struct {
 	end      int64
 	opt      Options
 	suspects map[history.Attempt]Suspect
+	general  []Suspect // those for everybody
 	pauses   map[uint32][]stretch
 
 	mu    sync.Mutex
@@ -41,7 +42,11 @@ func (s *Survey) Judge(o Options) *Judge {
 		cl.joinRuns()
 	}
 	for _, x := range o.Suspects {
-		j.suspects[x.Attempt] = x
+		if x.Everybody {
+			j.general = append(j.general, x)
+		} else {
+			j.suspects[x.Attempt] = x
+		}
 	}
 	for _, p := range o.Paused {
 		j.pauses[p.Client] = append(j.pauses[p.Client], stretch{p.From, p.To})
@@ -63,14 +68,19 @@ type part struct {
 	sharing  bool              // some attempts are for reading
 	guarded  []history.Call    // the register's calls
 	rep      Report            // what adds up over keys
-	causes   map[string]int64
-	kept     map[Class][]Witness
-	proofs   map[int32][]*history.Call // by the number of a call: where witnesses show it
+	letGo    []release         // see foreign
+	causes   map[string]int64  // of overlaps, lost updates and stale writes
+	breached map[string]int64  // of breaches
+	// blamed has, by attempt, the cause of an overlap that it had a part in.
+	blamed map[history.Attempt]string
+	kept   map[Class][]Witness
+	proofs map[int32][]*history.Call // by the number of a call: where witnesses show it
 	// unexplained: there is an overlap that no suspect explains.
 	unexplained bool
 }
 
 func (p *part) judge() {
+	p.letGo = p.releases()
 	var holds []span
 	var held []stretch
 	for i := range p.attempts {

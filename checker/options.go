@@ -70,12 +70,15 @@ type Death struct {
 	At     int64 // stamp; the client's records may end long before
 }
 
-// Suspect explains the violations that involve one attempt and end after From:
-// an attempt whose client was stopped at From, say.
+// Suspect explains violations: those that involve one attempt and end after From,
+// as when its client was stopped at From; or, for Everybody, those between a hold
+// that was granted by To and one that was granted after From, as when the server
+// may have lost what it knew between From and To.
 type Suspect struct {
-	Cause   string
-	Attempt history.Attempt
-	From    int64
+	Cause     string
+	Attempt   history.Attempt
+	Everybody bool
+	From, To  int64 // stamps
 }
 
 func (o Options) maxWitnesses() int {

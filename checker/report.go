@@ -131,11 +131,12 @@ type StuckPeriod struct {
 // Length of the period in ns.
 func (s StuckPeriod) Length() int64 { return s.To - s.From }
 
-// Cause counts the overlaps, lost updates and stale writes that one cause
-// explains.
+// Cause counts what one cause explains: overlaps, lost updates and stale writes
+// together, and breaches apart, since a breach mostly shows as an overlap too.
 type Cause struct {
-	Cause string
-	Count int64
+	Cause    string
+	Count    int64
+	Breaches int64
 }
 
 // Witness is one finding with the calls that prove it.

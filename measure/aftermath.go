@@ -2,7 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/lockbench/lockbench/checker"
@@ -10,28 +9,43 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// aftermath says what the others had of an effective fault.
+// aftermath says what the others had of an effective fault: of one on a client
+// as far as its key is concerned, of one on servers for every key.
 func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 	end := f.end()
 	calls := d.history.Calls
-	var after, others int64
+	touched := func(c *history.Call) bool { return asks(c) && (!f.keyed || c.Key == f.key) }
+	earliest := func(old, at int64) int64 {
+		if old == 0 || at < old {
+			return at
+		}
+		return old
+	}
+	var after, others, anew int64
 	for i := range calls {
 		c := &calls[i]
-		if !asks(c) || c.Key != f.key || c.Outcome != history.Held {
+		if !touched(c) || c.Outcome != history.Held {
 			continue
 		}
 		if _, died := d.dead[c.Client]; f.kills() && died {
 			continue
 		}
-		if c.Return > end && (after == 0 || c.Return < after) {
-			after = c.Return
+		if c.Return > end {
+			after = earliest(after, c.Return)
 		}
-		if c.Client != f.client && c.Return > f.injected && c.Return < f.healing && (others == 0 || c.Return < others) {
-			others = c.Return
+		if c.Invoke > f.injected {
+			anew = earliest(anew, c.Return)
+		}
+		if f.aimed && c.Client != f.client && c.Return > f.injected && c.Return < f.healing {
+			others = earliest(others, c.Return)
 		}
 	}
 	if after > 0 {
 		out.FirstGrantNS = after - d.samples.Start
+		out.RecoveryNS = after - end
+	}
+	if anew > 0 {
+		out.OutageNS = anew - f.injected
 	}
 	if others > 0 {
 		out.OthersGrantedNS = others - d.samples.Start
@@ -45,7 +59,7 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if c.Kind != history.KindAcquire || c.Key != f.key || c.Client == f.client {
+		if c.Kind != history.KindAcquire || !touched(c) || f.aimed && c.Client == f.client {
 			continue
 		}
 		if to := d.ended(c); c.Invoke < end && to > f.injected {
@@ -86,35 +100,46 @@ func (d *derivation) recovery() {
 	r.RecoveryNS = ptr(longest)
 }
 
-// paused lists when clients were stopped, effective or not: a missed pause
-// stopped somebody all the same.
+// paused lists when clients could not get anything done, effective or not: a
+// missed pause stopped somebody all the same. Who was cut off needs a request's
+// time more to notice that it is so no longer; and so does everybody when
+// servers were away.
 func (d *derivation) paused() []checker.Interval {
 	var list []checker.Interval
 	for _, f := range d.faults {
-		if f.kills() || f.injected == 0 {
+		if f.kills() || f.injected == 0 || f.what.Action == scenario.ActClock {
 			continue
 		}
 		to := f.end()
-		if to == 0 {
+		if f.healing == 0 && !f.what.Instant() {
 			to = d.samples.End
 		}
-		list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
+		if f.what.Wire() || !f.what.OnClient() {
+			to += int64(d.scenario.Timeout)
+		}
+		if f.what.OnClient() {
+			list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
+			continue
+		}
+		for _, s := range d.history.Streams {
+			if s.Client != history.Controller {
+				list = append(list, checker.Interval{Client: s.Client, From: f.injected, To: to})
+			}
+		}
 	}
 	return list
 }
 
-// suspects are the attempts that a fault stopped: holders that outlived their
-// leases, and clients that stood at the worst place. A holder of a lock without
-// a lease has no such excuse.
-func (d *derivation) suspects() []checker.Suspect {
-	var list []checker.Suspect
+// stopped lists the pauses proper, for sentences.
+func (d *derivation) stopped() []checker.Interval {
+	var list []checker.Interval
 	for _, f := range d.faults {
-		switch {
-		case !f.effective:
-		case f.kind == scenario.HolderPause && d.info.Bound.Leased():
-			list = append(list, checker.Suspect{Cause: "lease outlived by a paused holder", Attempt: f.attempt, From: f.injected})
-		case f.kind == scenario.StepPause:
-			list = append(list, checker.Suspect{Cause: fmt.Sprintf("a client paused at its step %s", f.step), Attempt: f.attempt, From: f.injected})
+		if f.what.OnClient() && f.what.Action == scenario.ActPause && f.injected != 0 {
+			to := f.end()
+			if f.healing == 0 {
+				to = d.samples.End
+			}
+			list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
 		}
 	}
 	return list
@@ -130,7 +155,13 @@ func (d *derivation) deaths() map[uint32]int64 {
 		}
 	}
 	for _, e := range d.events {
-		if e.Event != "injected" || e.Client == nil || !(fault{kind: e.Fault}).kills() {
+		what, _ := scenario.ParseFaultKind(e.Fault)
+		// Who is cut off first is dead only when that is confirmed.
+		event := "injected"
+		if what.Action == scenario.ActCutKill {
+			event = "effective"
+		}
+		if e.Event != event || e.Client == nil || !what.KillsClient() {
 			continue
 		}
 		note(*e.Client, e.AtNS)
@@ -154,6 +185,7 @@ func (d *derivation) deathList() []checker.Death {
 // killed reports whether a fault ended a worker on purpose.
 func (d *derivation) killed(w scenario.WorkerSample) bool {
 	return slices.ContainsFunc(d.events, func(e scenario.FaultEvent) bool {
-		return e.Event == "injected" && e.PID == w.PID && (fault{kind: e.Fault}).kills()
+		what, _ := scenario.ParseFaultKind(e.Fault)
+		return e.Event == "injected" && e.PID == w.PID && what.KillsClient()
 	})
 }

@@ -3,35 +3,88 @@ package measure
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// hit returns why the history does not show that a fault hit what it was meant
-// to hit, or "".
+// hit returns why the history and the log do not show that a fault hit what it
+// was meant to hit, or "".
 func (d *derivation) hit(f fault) string {
-	switch f.kind {
-	case scenario.HolderPause, scenario.StepPause:
+	if why := f.felt(); why != "" {
+		return why
+	}
+	if !f.what.OnClient() {
+		if f.what.Target == scenario.TargetLeader && !f.nodes[0].Leader {
+			return fmt.Sprintf("%s did not lead when it fired", f.nodes[0].Name)
+		}
+		return ""
+	}
+	switch f.what.Action {
+	case scenario.ActPause, scenario.ActStarve:
 		if other, ok := d.neighbour(f.client); ok {
 			return fmt.Sprintf("its process hosted client %d as well, who was stopped too", other)
 		}
-	case scenario.HolderKill, scenario.StepKill:
+	case scenario.ActKill, scenario.ActCutKill:
 		if why := d.lives(f); why != "" {
 			return why
 		}
-	default:
-		return fmt.Sprintf("nothing is known of a fault %q", f.kind)
 	}
-	if f.kind == scenario.StepPause || f.kind == scenario.StepKill {
+	switch {
+	case f.what.Target == scenario.TargetNonholder:
+		return d.heldNothing(f)
+	case f.what.Target == scenario.TargetWaiter, f.what.Target == scenario.TargetStep && f.step != stepHeld && f.step != stepReleasing:
 		return d.stood(f)
 	}
 	return d.held(f)
 }
 
-// held returns why a fault's client did not hold the lock from before the fault
-// until it was lifted, or until it died.
+// The places of a workload at which a client has the lock.
+const (
+	stepHeld      = "held"
+	stepReleasing = "releasing"
+)
+
+// felt returns why a fault of the wire cannot have been felt by anybody, or "".
+func (f fault) felt() string {
+	if f.what.Action == scenario.ActCutPeers || f.what.Wire() {
+		if f.effect == nil {
+			return "the fault log does not say what it did to the connections"
+		}
+	} else {
+		return ""
+	}
+	e := *f.effect
+	did := e != (scenario.WireEffect{})
+	switch f.what.Action {
+	case scenario.ActReplyLost:
+		did = e.LostBytes > 0
+	case scenario.ActReset:
+		did = e.Broken > 0
+	case scenario.ActDelay, scenario.ActThrottle:
+		did = e.LateBytes > 0
+	}
+	if !did {
+		return "nobody can have felt it: " + told(e)
+	}
+	return ""
+}
+
+// heldNothing returns which lock a client of the control group held when the
+// fault hit it, or "".
+func (d *derivation) heldNothing(f fault) string {
+	for _, h := range d.holds {
+		if h.Client == f.client && h.Start <= f.injected && h.End > f.injected {
+			return fmt.Sprintf("client %d, who was to hold nothing, held k%d when it was hit", f.client, h.Key)
+		}
+	}
+	return ""
+}
+
+// held returns why a fault's client did not hold the lock when the fault hit it;
+// and, where it cannot act meanwhile, until the fault was lifted or it died.
 func (d *derivation) held(f fault) string {
 	// Stamps of two processes are only as good as their clocks.
 	doubt := 2 * d.samples.ClockUncertaintyNS
@@ -42,19 +95,29 @@ func (d *derivation) held(f fault) string {
 		return fmt.Sprintf("the history shows no hold of client %d under that attempt", f.client)
 	}
 	h := d.holds[i]
+	until := f.healing
+	if a := f.what.Action; a != scenario.ActPause && a != scenario.ActStarve {
+		// It goes on to work, and may let go: that this could not pass is what the
+		// fault is about.
+		until = max(f.injected, f.confirmed)
+	}
 	switch {
 	case h.Start >= f.injected:
 		return fmt.Sprintf("client %d had not got the lock yet: the grant came %s after the fault", f.client, length(h.Start-f.injected))
 	case h.Start+doubt >= f.injected:
 		return fmt.Sprintf("the clocks leave open whether client %d had got the lock before the fault", f.client)
+	case f.step == stepReleasing && h.End >= f.injected-int64(time.Second):
+		return "" // it stood between the end of its hold and the request that says so
 	case f.kills() && h.Ended != checker.StreamEnd:
-		return fmt.Sprintf("client %d had let go of the lock, or lost it, %s before it died", f.client, length(f.injected-h.End))
+		return fmt.Sprintf("client %d had let go of the lock, or lost it, %s before it died", f.client, length(f.end()-h.End))
 	case f.kills():
 		return ""
-	case h.End > f.healing && h.End-doubt <= f.healing:
+	case h.End > until && h.End-doubt <= until:
 		return fmt.Sprintf("the clocks leave open whether client %d still held the lock when the fault was lifted", f.client)
-	case h.End <= f.healing:
-		return fmt.Sprintf("client %d held the lock until %s before the fault was lifted, not through it", f.client, length(f.healing-h.End))
+	case h.End <= until && until == f.healing:
+		return fmt.Sprintf("client %d held the lock until %s before the fault was lifted, not through it", f.client, length(until-h.End))
+	case h.End <= until:
+		return fmt.Sprintf("client %d had let go of the lock %s before the fault was in force", f.client, length(until-h.End))
 	}
 	return ""
 }
@@ -85,7 +148,7 @@ func (d *derivation) lives(f fault) string {
 	if i := d.stream(f.client); i >= 0 && d.history.Streams[i].Sealed {
 		return fmt.Sprintf("client %d ended its record itself, so it did not die", f.client)
 	}
-	if late := d.lastStamp(f.client) - f.injected; late > 2*d.samples.ClockUncertaintyNS {
+	if late := d.lastStamp(f.client) - f.end(); late > 2*d.samples.ClockUncertaintyNS {
 		return fmt.Sprintf("client %d was still at work %s after it was killed", f.client, length(late))
 	}
 	return ""

@@ -75,8 +75,9 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	}
 	d.registers(rep)
 	d.lossSignals()
+	d.orphans()
 	for _, c := range rep.Causes {
-		safety.Causes = append(safety.Causes, scenario.Cause{Cause: c.Cause, Count: c.Count})
+		safety.Causes = append(safety.Causes, scenario.Cause{Cause: c.Cause, Count: c.Count, Breaches: c.Breaches})
 	}
 	for _, w := range rep.Witnesses {
 		safety.Witnesses = append(safety.Witnesses, d.witness(w))
@@ -86,6 +87,22 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	}
 	if rep.UncertainOverlaps > 0 {
 		d.warning("the clocks leave open whether %d more pairs of holds overlapped", rep.UncertainOverlaps)
+	}
+}
+
+// orphans counts the keys that were left taken by nobody.
+func (d *derivation) orphans() {
+	p := d.samples.Probe
+	if p == nil {
+		d.unmeasured("orphans", "nobody asked for the keys once the load was over")
+		return
+	}
+	d.result.Safety.Orphans = ptr(int64(len(p.Orphans)))
+	for _, o := range p.Orphans {
+		d.warning("%s was left taken though nobody held it: a client that asked for it when all others had left had not got it after %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
+	}
+	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
+		d.warning("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
 	}
 }
 

@@ -126,7 +126,7 @@ func (d *derivation) pauses(w checker.Witness) string {
 		from, to = min(from, c.Invoke), max(to, c.Invoke, c.Return)
 	}
 	var b strings.Builder
-	for _, p := range d.paused() {
+	for _, p := range d.stopped() {
 		for _, c := range w.Calls {
 			if c.Client == p.Client && p.From < to && p.To > from {
 				fmt.Fprintf(&b, "; %s was paused from %s to %s", d.client(p.Client), d.when(p.From), d.when(p.To))

@@ -43,6 +43,24 @@ type Samples struct {
 	Trouble string `json:"trouble,omitempty"`
 	// Shared tells why server counters cannot be laid to this scenario.
 	Shared string `json:"shared,omitempty"`
+	// Probe is what a last client found when all others had left; nil: it did not
+	// ask.
+	Probe *Probe `json:"probe,omitempty"`
+}
+
+// Probe is the account of a client that tried to get each key once the load was
+// over, for the takeover bound at most.
+type Probe struct {
+	Keys    int      `json:"keys"` // that it asked for
+	Free    int      `json:"free"` // that it was granted
+	Orphans []Orphan `json:"orphans,omitempty"`
+}
+
+// Orphan is a key that stayed taken though nobody was left to hold it.
+type Orphan struct {
+	Key      uint32 `json:"key"`
+	WaitedNS int64  `json:"waited_ns"`
+	Why      string `json:"why"` // the last answer
 }
 
 // WorkerSample is what one worker process says of itself at its end.

@@ -225,8 +225,11 @@ type Safety struct {
 	ContendedGrants  int64      `json:"contended_grants"`
 	LongestStuckNS   int64      `json:"longest_stuck_ns"`
 	// LossSignals is null where the recipe tells nobody, or nobody lost a lock.
-	LossSignals     *LossSignals `json:"loss_signals"`
-	TakeoverBoundNS int64        `json:"takeover_bound_ns"`
+	LossSignals *LossSignals `json:"loss_signals"`
+	// Orphans are the keys that nobody held when the load was over, and that a
+	// last client could not get within the takeover bound; null: not asked.
+	Orphans         *int64 `json:"orphans"`
+	TakeoverBoundNS int64  `json:"takeover_bound_ns"`
 
 	Causes    []Cause   `json:"causes"`
 	Witnesses []Witness `json:"witnesses,omitempty"` // the first few of each class
@@ -255,8 +258,9 @@ type Register struct {
 
 // Cause attributes violations to what made them.
 type Cause struct {
-	Cause string `json:"cause"` // "lease outlived by a paused holder", "no known cause"
-	Count int64  `json:"count"`
+	Cause    string `json:"cause"`              // "lease outlived by a paused holder", "no known cause"
+	Count    int64  `json:"count"`              // overlaps, lost updates, stale writes
+	Breaches int64  `json:"breaches,omitempty"` // of the promise
 }
 
 // Witness is one violation: the two or three calls that prove it.

@@ -66,7 +66,7 @@ func filled() scenario.Document {
 			Seed: 1, TTL: 1, TTLApplies: true, Bound: "ttl", WaitPolicy: text,
 			Faults: []scenario.FaultResult{{
 				ID: "1", Kind: "holder-pause", Step: text, Status: "effective", Reason: text, Target: text, Mechanism: text, ArmedNS: -1,
-				InjectedNS: 1, HealedNS: 2, FirstGrantNS: 3, OthersGrantedNS: 1, LongestWaitNS: 4,
+				InjectedNS: 1, HealedNS: 2, FirstGrantNS: 3, OthersGrantedNS: 1, LongestWaitNS: 4, Effect: text, RecoveryNS: 5, OutageNS: 6,
 			}},
 			Workers: 1, Clients: 1, DurationNS: 1, Acquired: 1, Failed: 1, Busy: 1, Unknown: 1, Throughput: &f, TriesPerSecond: &f, PerSecond: []int64{1},
 			Acquire: latency, Response: latency, Release: latency, Handoff: latency, HoldNS: latency,
@@ -83,7 +83,7 @@ func filled() scenario.Document {
 				Verdict: "unsafe", Promise: "kept", Liveness: "live", Why: map[string]string{"verdict": text},
 				Overlaps: 1, OverlapIncidents: 1, OverlapNS: 1, Breaches: 1, TokenRegressions: &n, LostUpdates: &n, StaleWrites: &n,
 				Registers:       []scenario.Register{{Name: "plain", Acknowledged: 2, Final: 1, LostUpdates: 1, StaleWrites: &n, Rejected: 1}},
-				ContendedGrants: 1, LongestStuckNS: 1, TakeoverBoundNS: 1, LossSignals: &scenario.LossSignals{InTime: 1, Late: 1, Missing: 1, WorstLateNS: 1}, Causes: []scenario.Cause{{Cause: text, Count: 1}},
+				ContendedGrants: 1, LongestStuckNS: 1, TakeoverBoundNS: 1, LossSignals: &scenario.LossSignals{InTime: 1, Late: 1, Missing: 1, WorstLateNS: 1}, Orphans: &n, Causes: []scenario.Cause{{Cause: text, Count: 1, Breaches: 1}},
 				Witnesses: []scenario.Witness{{
 					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text,
 					Calls: []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1}},

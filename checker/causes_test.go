@@ -1,0 +1,65 @@
+package checker
+
+import (
+	"testing"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+func causesOf(r Report) map[string][2]int64 {
+	m := map[string][2]int64{}
+	for _, c := range r.Causes {
+		m[c.Cause] = [2]int64{c.Count, c.Breaches}
+	}
+	return m
+}
+
+// A holder that outlived its lease deletes its successor's lock, and a third is
+// granted it: the first overlap is the lease's, the second the release's.
+func TestForeignRelease(t *testing.T) {
+	const acq, rel = history.KindAcquire, history.KindRelease
+	b := newBuilder()
+	b.add(0, 0, acq, history.Held, 0, 10)
+	b.add(1, 1, acq, history.Held, 200, 1500)
+	b.add(0, 0, rel, history.Released, 1600, 1610) // it frees what is 1's
+	b.add(2, 2, acq, history.Held, 1620, 1630)
+	b.add(1, 1, rel, history.Lost, 1900, 1910)
+	b.add(2, 2, rel, history.Released, 2000, 2010)
+	r := Check(b.seal(3000), Options{Leased: true, TTL: 1000})
+	got := causesOf(r)
+	if r.Overlaps != 2 || got[Outlived][0] != 1 || got[ForeignRelease][0] != 1 || r.BreachTotal() == 0 {
+		t.Errorf("%d overlaps, causes %v", r.Overlaps, got)
+	}
+	// A release that was sent before the holder was granted the lock is none.
+	b = newBuilder()
+	b.add(0, 0, acq, history.Held, 0, 10)
+	b.add(0, 0, rel, history.Released, 20, 60)
+	b.add(1, 1, acq, history.Held, 30, 40)
+	b.add(2, 2, acq, history.Held, 70, 80)
+	b.add(1, 1, rel, history.Released, 100, 110)
+	b.add(2, 2, rel, history.Released, 120, 130)
+	if got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000})); got[ForeignRelease] != [2]int64{} || got[NoKnownCause][0] != 1 {
+		t.Errorf("a handoff is taken for a foreign release: %v", got)
+	}
+}
+
+// What happened to the servers explains the loss of what was granted before, and
+// nothing that was granted after or was gone before.
+func TestGeneralSuspect(t *testing.T) {
+	const acq, rel = history.KindAcquire, history.KindRelease
+	b := newBuilder()
+	b.add(0, 0, acq, history.Held, 0, 10)
+	b.add(1, 1, acq, history.Held, 100, 110)
+	b.add(0, 0, rel, history.Lost, 200, 210)
+	b.add(1, 1, rel, history.Released, 220, 230)
+	for _, tc := range []struct {
+		from, to int64
+		want     string
+	}{{50, 60, "a restart"}, {5, 20, "a restart"}, {-20, -5, NoKnownCause}, {250, 260, NoKnownCause}} {
+		s := []Suspect{{Cause: "a restart", Everybody: true, From: tc.from, To: tc.to}}
+		got := causesOf(Check(b.seal(300), Options{Leased: true, TTL: 10000, Suspects: s}))
+		if len(got) != 1 || got[tc.want][0] != 1 || got[tc.want][1] == 0 {
+			t.Errorf("a restart from %d to %d: causes %v, want %s", tc.from, tc.to, got, tc.want)
+		}
+	}
+}
