@@ -1,0 +1,223 @@
+package netdrop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// envOutside, in the environment, is the namespace that the run left: a
+	// process that is in another one is inside.
+	envOutside = "LOCKBENCH_NETNS_OUTSIDE"
+	// envProbe makes a process try what Available asks for, and end.
+	envProbe = "LOCKBENCH_NETDROP_PROBE"
+)
+
+// probed is what a probe prints when everything worked.
+const probed = "packets can be dropped"
+
+// probeLimit is how long a probe may take.
+const probeLimit = 10 * time.Second
+
+// MainIfProbe turns a process that Available started into the probe, and does
+// not return then; in any other process it does nothing. Call it first in main
+// (for go test: in TestMain).
+func MainIfProbe() {
+	if os.Getenv(envProbe) == "" {
+		return
+	}
+	if err := try(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(probed)
+	os.Exit(0)
+}
+
+// Available says why the kernel cannot be made to drop packets here
+// (ErrUnavailable), or nil. It finds out by doing it, in a namespace made for
+// the purpose; that takes some milliseconds.
+func Available() error {
+	if os.Getenv(envProbe) != "" {
+		return fmt.Errorf("%w: this process is a probe itself; its main does not call netdrop.MainIfProbe", ErrUnavailable)
+	}
+	if Inside() {
+		return nil
+	}
+	err := tryOnThread()
+	if errors.Is(err, fs.ErrPermission) {
+		err = tryInChild()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// try sets the present namespace up, and cuts a pair.
+func try() error {
+	if err := settle(); err != nil {
+		return err
+	}
+	d, err := open()
+	if err != nil {
+		return err
+	}
+	pair := Pair{Client: netip.MustParseAddr("127.77.0.1"), Server: netip.MustParseAddrPort("127.0.0.1:1")}
+	err = d.Apply("probe", []Pair{pair}, true, true)
+	if err == nil {
+		_, err = d.Lift("probe")
+	}
+	return errors.Join(err, d.Close())
+}
+
+// tryOnThread tries it as whoever may make namespaces: on one thread, which
+// comes back from there.
+func tryOnThread() error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err, back := visit(try)
+		if back {
+			runtime.UnlockOSThread() // else the thread ends with this goroutine
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// visit calls f with the present thread in a new network namespace, and tells
+// whether the thread is back in its old one.
+func visit(f func() error) (err error, back bool) {
+	old, err := os.Open(namespace)
+	if err != nil {
+		return fmt.Errorf("look at the network namespace: %w", err), true
+	}
+	defer old.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("make a network namespace: %w", err), true
+	}
+	err = f()
+	if backErr := unix.Setns(int(old.Fd()), unix.CLONE_NEWNET); backErr != nil {
+		return errors.Join(err, fmt.Errorf("leave the network namespace: %w", backErr)), false
+	}
+	return err, true
+}
+
+// tryInChild tries it as everybody else: in a process with namespaces of its
+// own for users and for the network.
+func tryInChild() error {
+	argv, err := throughUnshare()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
+	defer cancel()
+	// A test binary whose TestMain is no probe must not run its tests.
+	argv = append(argv, "-test.run=^$")
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), envProbe+"=1")
+	out, err := cmd.CombinedOutput()
+	text := string(bytes.TrimSpace(out))
+	switch {
+	case err == nil && text == probed:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("a probe in a user namespace did not end within %v", probeLimit)
+	case err == nil:
+		return fmt.Errorf("the program is no probe: its main must call netdrop.MainIfProbe (it printed %.100q)", text)
+	}
+	if hint := forbidden(); hint != "" {
+		text += "; " + hint
+	}
+	return fmt.Errorf("user namespaces are not allowed here, or not enough: %s (%w)", text, err)
+}
+
+// throughUnshare is the command that runs this program with namespaces of its
+// own, as its present user and with all rights over them. Only a process of one
+// thread may make a user namespace for itself, which a Go program never is.
+func throughUnshare() ([]string, error) {
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return nil, fmt.Errorf("only a superuser can do without the program unshare, of the package util-linux: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return []string{unshare, "--user", "--map-current-user", "--keep-caps", "--net", "--", self}, nil
+}
+
+// forbidden names the setting that forbids user namespaces, if one does.
+func forbidden() string {
+	for _, s := range []struct{ name, forbids string }{
+		{"kernel/unprivileged_userns_clone", "0"},
+		{"user/max_user_namespaces", "0"},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1"},
+	} {
+		if v, err := os.ReadFile("/proc/sys/" + s.name); err == nil && strings.TrimSpace(string(v)) == s.forbids {
+			return fmt.Sprintf("the sysctl %s is %s", strings.ReplaceAll(s.name, "/", "."), s.forbids)
+		}
+	}
+	return ""
+}
+
+const namespace = "/proc/thread-self/ns/net"
+
+// Inside reports whether this process is in the network namespace of a run, or
+// of a process that entered one.
+func Inside() bool {
+	outside := os.Getenv(envOutside)
+	now, err := os.Readlink(namespace)
+	return outside != "" && err == nil && now != outside
+}
+
+// Enter puts this process into a network namespace of its own, where the only
+// interface is a loopback. It does so by executing the program anew, with the
+// same arguments, under the same pid: on the way in it does not return unless
+// it fails, and inside it sets the namespace up and returns nil. Call it before
+// anything is opened, started or printed. A process that is inside and calls it
+// again changes nothing.
+func Enter() error {
+	if Inside() {
+		return settle()
+	}
+	now, err := os.Readlink(namespace)
+	if err != nil {
+		return fmt.Errorf("look at the network namespace: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	env := append(os.Environ(), envOutside+"="+now)
+	// The namespace is this thread's; to execute a program from it ends all
+	// other threads, and this one becomes the process.
+	runtime.LockOSThread()
+	err = unix.Unshare(unix.CLONE_NEWNET)
+	if err == nil {
+		err = syscall.Exec(self, os.Args, env)
+		return fmt.Errorf("enter a network namespace: %w", err) // with a thread that is in it, for which reason it stays locked
+	}
+	runtime.UnlockOSThread()
+	if !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	argv, err := throughUnshare()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return fmt.Errorf("enter a network namespace: %w", syscall.Exec(argv[0], append(argv, os.Args[1:]...), env))
+}

@@ -1,3 +1,0 @@
-package netdrop
-
-import _ "github.com/google/nftables"
