@@ -85,4 +85,3 @@ func PlanText(sc scenario.Scenario) string {
 // ID is the stable name of the i-th fault of a schedule: the same seed gives
 // the same fault the same choices whatever else happens.
 func ID(i int, f scenario.Fault) string { return fmt.Sprintf("%s-%d", f.Kind, i+1) }
-

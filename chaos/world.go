@@ -2,10 +2,14 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockbench/lockbench/faultnet"
 )
+
+// ErrEquals: nobody ever leads among these servers.
+var ErrEquals = errors.New("the servers are equals, nobody leads them")
 
 // Servers is what the schedule needs of a scenario's servers. Nodes are counted
 // from 0. Its methods are safe for concurrent use, and return soon after their
@@ -14,7 +18,8 @@ import (
 type Servers interface {
 	// Nodes lists the servers by name and address.
 	Nodes() []NodeName
-	// Leader tells who leads now; an error if nobody does, or nobody can.
+	// Leader tells who leads now; of a single server that serves, that one. The
+	// error is ErrEquals where nobody ever does, any other if nobody does now.
 	Leader(ctx context.Context) (int, error)
 	// Healthy answers nil when all servers serve, and stand to one another as
 	// they should.
@@ -62,12 +67,14 @@ type Servers interface {
 type NodeName struct{ Name, Address string }
 
 // Wires reaches what lies between clients and servers, and the clients' clocks.
-// Its methods are safe for concurrent use, return soon after their context has
-// ended, and reach a client whose process is stopped by a fault only if they
-// need no answer from it.
+// Its methods are safe for concurrent use, and return soon after their context
+// has ended.
 type Wires interface {
-	// Apply puts a rule between clients and addresses (none: all), under id, and
-	// returns when it is in force: how tells by what mechanism.
+	// Apply puts a rule between clients and addresses (none of either: all of
+	// them), under id, and returns when it is in force: how tells by what
+	// mechanism. An id that was lifted may be used again. For a cut-kill the
+	// client's process stands still while Apply is called, so that its answer
+	// cannot be waited for.
 	Apply(ctx context.Context, id string, clients []uint32, addresses []string, rule faultnet.Rule) (how string, err error)
 	// Lift takes away what Apply put, and tells what it did. Clients that are
 	// dead by now need not answer.
