@@ -33,6 +33,7 @@ type attempt struct {
 
 	unsaid    bool // the outcome of a release or clean-up is unknown
 	malformed bool
+	belied    bool // its acquire was told that it had not got the lock, and then it had
 	shared    bool // for reading: it excludes only attempts that are not
 	batch     bool // it is about several keys
 	also      bool // and this one is not its first
@@ -218,7 +219,8 @@ func (a *attempt) judge(calls []call) {
 		}
 	}
 	definite := c.Outcome == history.Failed || c.Outcome == history.Busy
-	if definite && a.proof != none || c.Outcome == history.Held && c.Return < c.Invoke {
+	a.belied = definite && a.proof != none
+	if c.Outcome == history.Held && c.Return < c.Invoke {
 		a.malformed = true
 	}
 }
@@ -232,7 +234,7 @@ func (a *attempt) held(calls []call) bool { return a.granted(calls) && !a.inner 
 // unknown: the acquire may have got the lock without anybody knowing.
 func (a *attempt) unknown(calls []call) bool {
 	o := calls[a.acquire].Outcome
-	return o != history.Held && o != history.Busy && o != history.Failed
+	return o != history.Held && o != history.Busy && o != history.Failed || a.belied
 }
 
 // span is the stretch from start to end, of attempt i.

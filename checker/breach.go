@@ -208,6 +208,9 @@ func (p *part) answers(a *attempt) {
 	if a.also {
 		return
 	}
+	if a.belied {
+		p.breach(FalseDefinite, a.acquire, a.confirmed)
+	}
 	// Nothing succeeds any more once the attempt's lock is over; an unknown
 	// acquire may have had its effect after it was found to have left nothing.
 	for _, end := range []int32{a.over, a.gone} {

@@ -63,3 +63,30 @@ func TestGeneralSuspect(t *testing.T) {
 		}
 	}
 }
+
+// An acquire that was told for certain that it had failed, or that the lock was
+// taken, and whose release is confirmed later, was told what nobody could know.
+func TestFalseDefinite(t *testing.T) {
+	const rel = history.KindRelease
+	for _, kind := range []history.Kind{history.KindAcquire, history.KindTry} {
+		for _, told := range []history.Outcome{history.Failed, history.Busy, history.Unknown} {
+			for _, leased := range []bool{false, true} {
+				b := newBuilder()
+				b.add(0, 0, history.KindAcquire, history.Held, 0, 10)
+				b.add(1, 1, kind, told, 15, 30)
+				b.add(0, 0, rel, history.Released, 20, 25)
+				b.add(1, 1, rel, history.Released, 40, 50)
+				b.add(0, 2, history.KindAcquire, history.Held, 60, 70)
+				b.add(0, 2, rel, history.Released, 80, 90)
+				r := Check(b.seal(100), Options{Leased: leased})
+				want, promise := int64(1), Broken
+				if told == history.Unknown {
+					want, promise = 0, Kept
+				}
+				if r.Breaches[FalseDefinite] != want || r.BreachTotal() != want || r.Malformed != 0 || r.Promise.Value != promise || r.Overlaps != 0 {
+					t.Errorf("a %s told %s, leased %v: breaches %v, malformed %d, promise %s", kind, told, leased, r.Breaches, r.Malformed, r.Promise.Value)
+				}
+			}
+		}
+	}
+}

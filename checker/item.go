@@ -114,7 +114,7 @@ func (p *part) refusal(number int32) refusal {
 func (p *part) refusals() []timed {
 	var list []timed
 	for i := range p.attempts {
-		if a := &p.attempts[i]; !a.inner && !a.batch && p.calls[a.acquire].Outcome == history.Busy {
+		if a := &p.attempts[i]; !a.inner && !a.batch && !a.belied && p.calls[a.acquire].Outcome == history.Busy {
 			list = append(list, timed{p.refusal(int32(i)).to, int32(i)})
 		}
 	}

@@ -41,6 +41,10 @@ const (
 	LostLock Class = "lost-lock"
 	// TokenRegression: a later grant's token is not greater.
 	TokenRegression Class = "token-regression"
+	// FalseDefinite: an acquire was told for certain that it had not got the lock,
+	// and a release or renewal of its attempt was confirmed later: an unknown
+	// outcome was reported as a definite one.
+	FalseDefinite Class = "false-definite"
 	// UnexplainedBusy: a try was refused while nobody can have held the lock.
 	UnexplainedBusy Class = "unexplained-busy"
 	// MissingToken: a grant without a token, of a lock that promises one.
@@ -49,7 +53,7 @@ const (
 
 // classes lists all classes, in the order of reports.
 var classes = [...]Class{
-	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, UnexplainedBusy, TokenRegression, MissingToken, StuckKey,
+	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, StuckKey,
 }
 
 // NoKnownCause is the cause of what no suspect explains.

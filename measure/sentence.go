@@ -64,6 +64,9 @@ func (d *derivation) sentence(w checker.Witness) string {
 	case checker.LostLock:
 		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s was told that the lock was lost, though nothing had ended the hold",
 			d.client(a.Client), key, d.when(a.Return), last.Kind, d.when(last.Return))
+	case checker.FalseDefinite:
+		s = fmt.Sprintf("%s's %s of %s at %s was told for certain that it had not got the lock (%s), and yet its %s at %s was confirmed",
+			d.client(a.Client), a.Kind, key, d.when(a.Return), a.Outcome, last.Kind, d.when(last.Return))
 	case checker.UnexplainedBusy:
 		s = fmt.Sprintf("%s's %s of %s at %s was refused, though nobody can have held it then", d.client(a.Client), a.Kind, key, d.when(a.Return))
 	case checker.TokenRegression:
