@@ -28,6 +28,20 @@ type RecipeFacts struct {
 	// the scenario sets them (Scenario.Servers of the backend; nil: production
 	// defaults), or nil. A nil CheckTTL accepts every TTL.
 	CheckTTL func(ttl time.Duration, settings map[string]string) error
+	// CanFault tells why the backend's servers, in a topology, cannot suffer a
+	// fault, or nil. A nil CanFault accepts every fault.
+	CanFault func(topology string, k FaultKind) error
+	// Keeps reports whether the servers, in a topology and set as the scenario
+	// sets them, are known to keep every lock that they granted through a fault
+	// of theirs, as long as its holder is heard of. Where it is nil nothing is
+	// known.
+	Keeps func(topology string, k FaultKind, settings map[string]string) bool
+}
+
+// has reports whether the recipe promises a property, or may: what it promises
+// is not known.
+func (r RecipeFacts) has(property string) bool {
+	return r.Has == nil || slices.Contains(r.Has, property)
 }
 
 // Leased reports whether a hold may end while its owner lives but is silent.
@@ -86,7 +100,7 @@ const (
 	Properties = "properties"
 )
 
-// The faults.
+// Some faults by name; see FaultKind for the others.
 const (
 	HolderPause = "holder-pause"
 	HolderKill  = "holder-kill"
@@ -143,16 +157,6 @@ func Workloads() []Entry {
 		{Churn, "all clients on one key with short limits, half of the waits cancelled, half out of time: what waiters that gave up leave behind"},
 		{Takeover, "half of the clients hold a key each until they are killed, the others wait for one each: how long a dead holder's lock stays taken"},
 		{Properties, "no load: the conformance suite measures each property of the recipe on the scenario's servers"},
-	}
-}
-
-// Faults lists the kinds of Fault.
-func Faults() []Entry {
-	return []Entry{
-		{HolderPause, "SIGSTOP of the process whose client holds the lock, for two leases and 2s by default, then SIGCONT"},
-		{HolderKill, "SIGKILL of the process whose client holds the lock, found and stopped before, so that the hold is certain; in the workload takeover of all holders at once"},
-		{StepPause, "SIGSTOP of the next client that comes to a named step of its recipe, for two leases and 2s by default, then SIGCONT"},
-		{StepKill, "SIGKILL of the next client that comes to a named step of its recipe"},
 	}
 }
 

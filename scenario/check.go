@@ -26,9 +26,10 @@ func (f *findings) add(path, hint, format string, args ...any) {
 	*f = append(*f, finding{path, fmt.Sprintf(format, args...), hint})
 }
 
-// check tells what is wrong with a resolved scenario. Without known facts of
-// the recipe it leaves out what depends on them.
-func check(sc Scenario, r RecipeFacts, known bool) []finding {
+// check tells what is wrong with a resolved scenario, whose faults come from
+// those of its specification as origin tells (nil: one by one). Without known
+// facts of the recipe it leaves out what depends on them.
+func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 	var f findings
 	if sc.Clients < 1 || sc.Clients > maxClients {
 		f.add("clients", fmt.Sprintf("write 1 to %d", maxClients), "%d clients", sc.Clients)
@@ -50,7 +51,7 @@ func check(sc Scenario, r RecipeFacts, known bool) []finding {
 	}
 	checkEnvironment(&f, sc)
 	checkLoad(&f, sc)
-	checkFaults(&f, sc, r)
+	checkFaults(&f, sc, r, origin)
 	checkWorkers(&f, sc)
 	if known {
 		checkRecipe(&f, sc, r)
@@ -155,7 +156,7 @@ func checkWorkers(f *findings, sc Scenario) {
 		f.add("workers", "write fewer, or leave it out", "%d worker processes for %d clients", sc.Workers, sc.Clients)
 	case sc.Workers < sc.Clients:
 		for _, fault := range sc.Faults {
-			if aimsAtClient(sc, fault.Kind) {
+			if aimsAtClient(sc, fault.kind()) {
 				f.add("workers", "leave it out", "%s hits a whole process, so each of the %d clients needs its own, not %d in all", fault.Kind, sc.Clients, sc.Workers)
 				return
 			}
@@ -176,10 +177,8 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 			f.add("ttl", "", "%s", reason)
 		}
 	}
-	// A recipe that lets its holder lock again need not do it right, so that one
-	// is asked itself.
 	needs := map[string]string{ReadWrite: "read-write", Batch: "batch", TryStorm: "nonblocking"}[sc.Workload.Kind]
-	if needs != "" && r.Has != nil && !slices.Contains(r.Has, needs) {
+	if needs != "" && !r.has(needs) {
 		f.add("workload.kind", "lockbench list recipes shows which have the property "+needs, "%s cannot serve the workload %s: %s", r.ID, sc.Workload.Kind, errors.ErrUnsupported)
 	}
 	if sc.Workload.Kind == GuardedCounter && !r.Fencing && (sc.Workload.Guard == GuardFenced || sc.Workload.Guard == GuardBoth) {

@@ -219,14 +219,14 @@ func (d *decoder) plain(path string, n ast.Node, v reflect.Value) {
 		} else {
 			wrong("true or false")
 		}
-	case reflect.Int, reflect.Uint64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		text, _ := scalar(n)
 		text = strings.ReplaceAll(text, "_", "")
 		if _, ok := n.(*ast.IntegerNode); !ok {
 			wrong("a whole number")
 		} else if u, err := strconv.ParseUint(text, 0, 64); v.Kind() == reflect.Uint64 && err == nil {
 			v.SetUint(u)
-		} else if i, err := strconv.ParseInt(text, 0, 32); v.Kind() == reflect.Int && err == nil {
+		} else if i, err := strconv.ParseInt(text, 0, 32); v.Kind() != reflect.Uint64 && err == nil {
 			v.SetInt(i)
 		} else {
 			wrong("a whole number of that size")
@@ -301,6 +301,10 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 				hint = `put what is common under "defaults"`
 			}
 			d.problem(join(path, key), at(pair.Key), "no such field", hint)
+			continue
+		}
+		if s, ok := v.Addr().Interface().(signed); ok && s.signed(key) {
+			d.signedTime(join(path, key), pair.Value, field)
 			continue
 		}
 		d.value(join(path, key), pair.Value, field)

@@ -132,9 +132,9 @@ func (e *expansion) block(i int) {
 }
 
 func (e *expansion) add(path, group string, s Settings, c choice, clientsIndex int) {
-	sc := resolve(e.file.Seed, group, s, c)
+	sc, origin := resolve(e.file.Seed, group, s, c)
 	if c.repeat == 1 {
-		for _, x := range check(sc, c.recipe, e.catalogue != nil) {
+		for _, x := range check(sc, c.recipe, e.catalogue != nil, origin) {
 			if x.path == "clients" {
 				x.path = fmt.Sprintf("clients[%d]", clientsIndex)
 			}
@@ -302,9 +302,12 @@ func name(sc Scenario) string {
 func seed(suite uint64, name string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d/%s", suite, name)
-	x := h.Sum64()
-	// FNV leaves the last letters in the low bits; this spreads them.
+	return max(1, spread(h.Sum64())>>11)
+}
+
+// spread spreads what FNV leaves in the low bits, where it has the last letters.
+func spread(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return max(1, (x^x>>31)>>11)
+	return x ^ x>>31
 }

@@ -29,19 +29,11 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 		return Expect{}
 	case !contended:
 		// Without a second client there is no evidence of safety to be had.
-		return Expect{Promise: Kept}
+		return underFaults(sc, r, Expect{Promise: Kept})
 	case r.Broken:
 		return Expect{Verdict: Unsafe, Promise: Broken}
-	case hasFault(sc, atStep):
-		// What a crash or a pause at the worst place does is the user's
-		// question.
-		return Expect{}
-	case hasFault(sc, pauses) && r.Leased():
-		// A paused holder outlives its lease: the lock keeps its word, and two
-		// clients hold it all the same.
-		return Expect{Verdict: Unsafe, Promise: Kept, Liveness: Live}
 	}
-	if r.Bound == "none" && sc.Workload.Kind == Takeover && hasFault(sc, kills) {
+	if r.Bound == "none" && sc.Workload.Kind == Takeover && len(sc.Faults) > 0 {
 		// Nobody can take over, so there is no evidence of safety to be had.
 		return Expect{Promise: Kept}
 	}
@@ -49,13 +41,10 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 	if r.Bound == "ttl" && !sc.Workload.WatchLease && longestUnwatched(sc) >= sc.TTL {
 		e.Verdict = ""
 	}
-	if r.Bound == "none" && hasFault(sc, kills) {
-		e.Liveness = "" // nothing ends what a dead client holds
-	}
-	if r.Has != nil && !slices.Contains(r.Has, "exclusive") {
+	if !r.has("exclusive") {
 		e.Verdict, e.Promise = "", ""
 	}
-	return e
+	return underFaults(sc, r, e)
 }
 
 // longestUnwatched is the longest that a client may keep a lock without a
@@ -69,10 +58,4 @@ func longestUnwatched(sc Scenario) Duration {
 		}
 	}
 	return longest
-}
-
-func pauses(kind string) bool { return kind == HolderPause }
-
-func hasFault(sc Scenario, is func(kind string) bool) bool {
-	return slices.ContainsFunc(sc.Faults, func(f Fault) bool { return is(f.Kind) })
 }

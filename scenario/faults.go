@@ -2,21 +2,37 @@ package scenario
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 )
 
-// kills reports whether a kind of fault ends a process for good.
-func kills(kind string) bool { return kind == HolderKill || kind == StepKill }
+// The defaults of faults; each is told beside its field.
+const (
+	defaultFaultAt  = time.Second
+	defaultKillFor  = 3 * time.Second
+	defaultDelay    = 50 * time.Millisecond
+	defaultSlowDisk = 500 * time.Millisecond
+	defaultRate     = 10_000
+)
 
-// atStep reports whether a kind of fault meets a client at a named step.
-func atStep(kind string) bool { return kind == StepPause || kind == StepKill }
+// maxFaults bounds a schedule: more is a slip of the pen.
+const maxFaults = 1000
 
-// aimsAtClient reports whether a fault hits the process of one client, and so
-// needs that client alone in it. The workload takeover is there to kill many
-// holders at one blow.
-func aimsAtClient(sc Scenario, kind string) bool {
-	return !(sc.Workload.Kind == Takeover && kind == HolderKill)
+// kind is what a fault does to whom; the zero value if there is no such fault.
+func (f Fault) kind() FaultKind {
+	k, _ := ParseFaultKind(f.Kind)
+	return k
+}
+
+// end is when a fault is over, if it finds its target at once.
+func (f Fault) end() Duration { return f.At + f.For }
+
+// aimsAtClient reports whether a fault hits one client, and so needs that client
+// alone in its process. The workload takeover is there to kill many holders at
+// one blow.
+func aimsAtClient(sc Scenario, k FaultKind) bool {
+	return k.OnClient() && !(sc.Workload.Kind == Takeover && k.String() == HolderKill)
 }
 
 // shortestPause is the least that a holder must be paused for a lease to have
@@ -24,34 +40,116 @@ func aimsAtClient(sc Scenario, kind string) bool {
 // slack, and time for a successor to be seen.
 func shortestPause(ttl Duration) Duration { return 2*ttl + Duration(2*time.Second) }
 
-// resolveFaults fills in what the schedule leaves open. Where a takeover says
+// resolveFaults fills in what the schedule leaves open, in the order of the
+// times; origin tells which of specs each comes from. Where a takeover says
 // nothing it has one kill, at a time that the seed decides, so that what is
 // counted by the clock (a server's own tick, a session's renewals) is met
-// anywhere.
-func resolveFaults(specs []FaultSpec, sc Scenario) []Fault {
+// anywhere. Faults that are repeated have until window for it.
+func resolveFaults(specs []FaultSpec, sc Scenario, r RecipeFacts, window Duration) (list []Fault, origin []int) {
 	if sc.Workload.Kind == Takeover && specs == nil {
 		span := uint64(max(1, sc.TTL.D()/4/time.Millisecond))
-		return []Fault{{Kind: HolderKill, At: Duration(sc.Seed%span) * Duration(time.Millisecond)}}
+		return []Fault{{Kind: HolderKill, At: Duration(sc.Seed%span) * Duration(time.Millisecond)}}, []int{0}
+	}
+	type resolved struct {
+		fault Fault
+		from  int
+	}
+	var all []resolved
+	for i, spec := range specs {
+		for _, f := range occurrences(spec, i, sc, r, window) {
+			all = append(all, resolved{f, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b resolved) int { return int(a.fault.At - b.fault.At) })
+	for _, x := range all {
+		list, origin = append(list, x.fault), append(origin, x.from)
+	}
+	return list, origin
+}
+
+// occurrences are the faults that one spec, the i-th, stands for.
+func occurrences(spec FaultSpec, i int, sc Scenario, r RecipeFacts, window Duration) []Fault {
+	first := withDefaults(spec, sc)
+	within, every := valueOr(spec.Within, 0), valueOr(spec.Every, 0)
+	most := 1
+	if every > 0 {
+		most = valueOr(spec.Count, maxFaults+1)
 	}
 	var list []Fault
-	for _, f := range specs {
-		fault := Fault{Kind: f.Kind, At: valueOr(f.At, Duration(defaultFaultAt)), For: valueOr(f.For, 0), Step: f.Step}
-		if fault.For == 0 && (fault.Kind == HolderPause || fault.Kind == StepPause) {
-			fault.For = shortestPause(sc.TTL)
+	for n := range min(most, maxFaults+1) {
+		f := first
+		f.At += Duration(n) * every
+		// Without a count the window decides, by the latest time that the seed may
+		// choose, so that another seed does not make another number of faults.
+		if spec.Count == nil && n > 0 && f.end()+within+recovery(sc, f.kind(), r) > window {
+			break
 		}
-		list = append(list, fault)
+		f.At += drawn(sc.Seed, i, n, within)
+		list = append(list, f)
 	}
 	return list
 }
 
+// drawn is a time from 0 to most, the same for the same seed and fault whatever
+// else the suite holds.
+func drawn(seed uint64, fault, occurrence int, most Duration) Duration {
+	if most <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d/within/%d/%d", seed, fault, occurrence)
+	// By the millisecond, so that a person can read it.
+	return Duration(spread(h.Sum64())%uint64(most.D()/time.Millisecond+1)) * Duration(time.Millisecond)
+}
+
+// withDefaults fills in what a fault leaves open.
+func withDefaults(spec FaultSpec, sc Scenario) Fault {
+	f := Fault{
+		Kind: spec.faultKind(), At: valueOr(spec.At, Duration(defaultFaultAt)), For: valueOr(spec.For, 0),
+		Step: spec.Step, Nth: valueOr(spec.Nth, 0), After: valueOr(spec.After, 0),
+		By: valueOr(spec.By, 0), Jitter: valueOr(spec.Jitter, 0), Rate: valueOr(spec.Rate, 0),
+	}
+	k, ok := ParseFaultKind(f.Kind)
+	if !ok {
+		return f
+	}
+	if f.For == 0 && !k.Instant() {
+		f.For = shortestPause(sc.TTL)
+		if k.Action == ActKill {
+			f.For = Duration(defaultKillFor)
+		}
+	}
+	if spec.By == nil {
+		switch k.Action {
+		case ActClock:
+			f.By = sc.TTL + Duration(time.Second)
+		case ActDelay:
+			f.By = Duration(defaultDelay)
+		case ActSlowDisk:
+			f.By = Duration(defaultSlowDisk)
+		}
+	}
+	if spec.Rate == nil && k.Action == ActThrottle {
+		f.Rate = defaultRate
+	}
+	return f
+}
+
+// electionRoom is the time that servers may take to agree on another leader, and
+// clients to find it, once a fault is over.
+const electionRoom = Duration(3 * time.Second)
+
 // recovery is the time that must be left after a fault's end for what follows
 // to be seen: the paused holder ends its hold, and somebody else gets the lock,
-// of a dead one within the recipe's bound. A lock that nothing ends is watched
-// for two TTLs.
-func recovery(sc Scenario, kind string, r RecipeFacts) Duration {
+// of a dead one, or one whose release nobody heard, within the recipe's bound. A
+// lock that nothing ends is watched for two TTLs.
+func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 	rest := max(Duration(2*time.Second), 2*Duration(sc.Workload.longestHold()))
+	if !k.OnClient() {
+		rest += electionRoom
+	}
 	switch {
-	case !kills(kind):
+	case k.OnClient() && !k.KillsClient() && !k.Wire():
 		return rest
 	case r.Takeover != nil:
 		return rest + Duration(r.Takeover(sc.TTL.D()))
@@ -65,87 +163,7 @@ func recovery(sc Scenario, kind string, r RecipeFacts) Duration {
 func faultsEnd(sc Scenario, r RecipeFacts) Duration {
 	var end Duration
 	for _, f := range sc.Faults {
-		end = max(end, f.At+f.For+recovery(sc, f.Kind, r))
+		end = max(end, f.end()+recovery(sc, f.kind(), r))
 	}
 	return end
-}
-
-func checkFaults(f *findings, sc Scenario, r RecipeFacts) {
-	valid := true
-	dead := 0
-	for i, fault := range sc.Faults {
-		if !checkFault(f, sc, i, r) {
-			valid = false
-		}
-		if kills(fault.Kind) {
-			dead++
-		}
-	}
-	if dead > 0 && sc.Workload.open() {
-		f.add("workload.arrival", "leave it out: a closed loop has no such book", "a process that is killed takes its book of arrivals with it")
-	}
-	if dead > 1 && sc.Clients <= dead {
-		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "%d faults that kill leave nobody of %d clients", dead, sc.Clients)
-	}
-	if need := faultsEnd(sc, r); valid && sc.Duration > 0 && sc.Duration < need {
-		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need), "%s leaves no room for the faults and the recovery after them", sc.Duration)
-	}
-}
-
-// checkFault checks the i-th fault, and reports whether its times make sense.
-func checkFault(f *findings, sc Scenario, i int, r RecipeFacts) (valid bool) {
-	kinds := names(Faults())
-	fault := sc.Faults[i]
-	at := fmt.Sprintf("faults[%d]", i)
-	if !slices.Contains(kinds, fault.Kind) {
-		f.add(at+".kind", didYouMean(Nearest(fault.Kind, kinds), kinds), "no fault %q", fault.Kind)
-		return false
-	}
-	valid = true
-	if fault.At < 0 {
-		f.add(at+".at", "write 1s, for example", "%s is before the measured window", fault.At)
-		valid = false
-	}
-	switch least := shortestPause(sc.TTL); {
-	case kills(fault.Kind) && fault.For != 0:
-		f.add(at+".for", "leave it out", "%s has no end: what is killed stays dead", fault.Kind)
-	case fault.Kind == HolderPause && fault.For < least:
-		f.add(at+".for", fmt.Sprintf("write %s or more, or leave it out", least),
-			"a pause of %s is too short to outlive a lease of %s for certain", fault.For, sc.TTL)
-		valid = false
-	case fault.Kind == StepPause && fault.For <= 0:
-		f.add(at+".for", "write 5s, for example, or leave it out", "a pause of %s is none", fault.For)
-		valid = false
-	}
-	checkStep(f, at, fault, r)
-	if i > 0 {
-		if before := sc.Faults[i-1]; fault.At < before.At+before.For {
-			f.add(at+".at", fmt.Sprintf("write %s or later", before.At+before.For), "begins at %s, before the fault above has ended", fault.At)
-			valid = false
-		}
-	}
-	if sc.Clients < 2 {
-		f.add("clients", "write 2 or more", "%s needs a second client, who wants the lock meanwhile", fault.Kind)
-	}
-	switch sc.Workload.Kind {
-	case Uncontended:
-		f.add("workload.kind", "use hot-key or guarded-counter", "%s needs clients who want the same key, uncontended has none", fault.Kind)
-	case Properties:
-		f.add(at+".kind", "leave the faults out", "the conformance suite brings faults of its own")
-	}
-	return valid
-}
-
-func checkStep(f *findings, at string, fault Fault, r RecipeFacts) {
-	const hint = `lockbench list recipes --format json shows each recipe's steps`
-	switch {
-	case !atStep(fault.Kind):
-		if fault.Step != "" {
-			f.add(at+".step", "leave it out, or use step-pause or step-kill", "%s does not aim at a step", fault.Kind)
-		}
-	case fault.Step == "":
-		f.add(at+".step", hint, "%s needs the name of a step", fault.Kind)
-	case r.Steps != nil && !slices.Contains(r.Steps, fault.Step):
-		f.add(at+".step", didYouMean(Nearest(fault.Step, r.Steps), r.Steps), "%s has no step %q", r.ID, fault.Step)
-	}
 }

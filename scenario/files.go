@@ -162,4 +162,10 @@ type NodeInfo struct {
 	PID     int      `json:"pid"`
 	Command []string `json:"command"`
 	Log     string   `json:"log"` // relative to the run's folder
+	// Role is "" for a node, which clients write to or which holds their data,
+	// and RoleSentinel for one that only watches nodes.
+	Role string `json:"role,omitempty"`
 }
+
+// RoleSentinel is the role of servers that tell who leads.
+const RoleSentinel = "sentinel"

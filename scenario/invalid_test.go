@@ -180,9 +180,9 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, faults: {kind: holder-pause, for: 10s}", good, ""},
 		{"workload: hot-key, faults: holder-pause, duration: 12999ms", bad, "duration: 12.999s leaves no room for the faults and the recovery after them; write 13s or more"},
 		{"workload: hot-key, faults: holder-pause, duration: 13s", good, ""},
-		{"workload: hot-key, faults: [holder-pause, holder-pause]", bad, "faults[1].at: begins at 1s, before the fault above has ended; write 11s or later"},
+		{"workload: hot-key, faults: [holder-pause, holder-pause]", bad, "faults[1].at: begins at 1s, before holder-pause at 1s has ended, and both stop clients' processes; write 11s or later"},
 		{"workload: hot-key, faults: [holder-pause, {kind: holder-pause, at: 11s}]", good, ""},
-		{"workload: hot-key, faults: [clock-skew]", bad, `faults[0].kind: no fault "clock-skew"; there is holder-pause`},
+		{"workload: hot-key, faults: [clock-skew]", bad, `faults[0].kind: no fault "clock-skew"; lockbench list faults shows them all`},
 		{"workload: hot-key, workers: 0", bad, "workers: 0 worker processes"},
 		{"workload: hot-key, workers: 17", bad, "workers: 17 worker processes for 16 clients"},
 		{"workload: hot-key, workers: 16", good, ""},
@@ -202,12 +202,12 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, faults: holder-kill, duration: 9s", good, ""},
 		{"workload: hot-key, faults: {kind: step-pause, step: queued}", good, ""},
 		{"workload: hot-key, faults: {kind: step-pause, step: queued, for: 1ms}", good, ""},
-		{"workload: hot-key, faults: step-pause", bad, "faults[0].step: step-pause needs the name of a step; lockbench list recipes --format json shows each recipe's steps"},
+		{"workload: hot-key, faults: step-pause", bad, "faults[0].step: step-pause needs the name of a step; lockbench list recipes etcd/mutex shows them; there are acquiring, held, releasing besides"},
 		{"workload: hot-key, faults: {kind: step-kill, step: queud}", bad, `faults[0].step: etcd/mutex has no step "queud"; did you mean queued?`},
 		{"workload: hot-key, faults: {kind: step-kill, step: queued}", good, ""},
 		{"workload: hot-key, faults: {kind: step-kill, step: queued, for: 1s}", bad, "faults[0].for: step-kill has no end"},
 		{"workload: hot-key, faults: {kind: step-kill, step: anything}, recipes: redis/token", good, ""}, // its steps are not known
-		{"workload: hot-key, faults: {kind: holder-pause, step: queued}", bad, "faults[0].step: holder-pause does not aim at a step"},
+		{"workload: hot-key, faults: {kind: holder-pause, step: queued}", good, ""},                      // a holder, while another stands there
 
 		{"workload: try-storm", good, ""},
 		{"workload: try-storm, recipes: mysql/insert", bad, "workload.kind: mysql/insert cannot serve the workload try-storm: unsupported operation; lockbench list recipes shows which have the property nonblocking"},

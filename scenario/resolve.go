@@ -13,7 +13,6 @@ const (
 	defaultDuration = 10 * time.Second
 	defaultTimeout  = 2 * time.Second
 	defaultHold     = time.Millisecond
-	defaultFaultAt  = time.Second
 	defaultKeys     = 100
 	defaultZipfS    = 1.1
 	inFlightEach    = 4
@@ -36,9 +35,10 @@ type choice struct {
 	repeat   int
 }
 
-// resolve fills every default in. It accepts nonsense; check finds it.
-func resolve(suiteSeed uint64, group string, s Settings, c choice) Scenario {
-	sc := Scenario{
+// resolve fills every default in, and tells which of the settings' faults each
+// of the scenario's comes from. It accepts nonsense; check finds it.
+func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario, origin []int) {
+	sc = Scenario{
 		Group:       group,
 		Recipe:      c.recipe.ID,
 		Topology:    c.topology,
@@ -54,7 +54,7 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) Scenario {
 	sc.Name = name(sc)
 	sc.Seed = seed(suiteSeed, sc.Name)
 	sc.Workload = resolveLoad(valueOr(s.Workload, Workload{}), c)
-	sc.Faults = resolveFaults(s.Faults, sc)
+	sc.Faults, origin = resolveFaults(s.Faults, sc, c.recipe, valueOr(s.Duration, Duration(defaultDuration)))
 	if sc.Workload.Kind == Takeover && s.Warmup == nil {
 		sc.Warmup = sc.TTL / 2
 	}
@@ -64,7 +64,7 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) Scenario {
 		sc.Servers = map[string]map[string]string{c.recipe.Backend: settings}
 	}
 	sc.Expect = expectation(sc, s, c.recipe)
-	return sc
+	return sc, origin
 }
 
 func resolveLoad(w Workload, c choice) Load {
@@ -146,9 +146,18 @@ func (l Load) longestHold() time.Duration {
 	return l.Hold.A
 }
 
+// shortestHold is the shortest hold that is not an oddity.
+func (l Load) shortestHold() time.Duration {
+	if l.Hold.Kind == DistExponential {
+		return 0
+	}
+	return l.Hold.A
+}
+
 func defaultWorkers(sc Scenario) int {
 	for _, f := range sc.Faults {
-		if aimsAtClient(sc, f.Kind) {
+		// A dialer belongs to a process, and so does what it does to the wire.
+		if k := f.kind(); aimsAtClient(sc, k) || k.Wire() {
 			return sc.Clients
 		}
 	}

@@ -72,7 +72,7 @@ func ParseResolved(name string, data []byte, c Catalogue) (Resolved, error) {
 				e.unknownRecipe(path+".recipe", sc.Recipe)
 			}
 		}
-		for _, x := range append(check(sc, facts, known), checkExpect("expect", sc.Expect)...) {
+		for _, x := range append(check(sc, facts, known, nil), checkExpect("expect", sc.Expect)...) {
 			e.problem(join(path, x.path), x.message, x.hint)
 		}
 	}

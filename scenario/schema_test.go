@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -317,25 +318,37 @@ func jsonType(t reflect.Type) []string {
 	}[t.Kind()]}
 }
 
-// Enumerations stand in the schema by hand; the code's lists decide.
+// What may stand in a field is in the schema by hand; the code's lists decide.
 func TestSchemaKnowsEveryKind(t *testing.T) {
 	var root struct {
 		Defs map[string]struct {
-			Properties map[string]struct{ Enum []string }
+			Properties map[string]struct {
+				Enum    []string
+				Pattern string
+			}
 		} `json:"$defs"`
 	}
 	if err := json.Unmarshal(scenario.ResultSchema(), &root); err != nil {
 		t.Fatal(err)
 	}
-	for def, entries := range map[string][]scenario.Entry{"load": scenario.Workloads(), "fault": scenario.Faults()} {
-		known := map[string]bool{}
-		for _, e := range entries {
-			known[e.Name] = true
+	known := map[string]bool{}
+	for _, e := range scenario.Workloads() {
+		known[e.Name] = true
+	}
+	want := slices.Sorted(maps.Keys(known))
+	got := slices.Sorted(slices.Values(root.Defs["load"].Properties["kind"].Enum))
+	if !slices.Equal(got, want) {
+		t.Errorf("load.kind: the schema lists %v, the code %v", got, want)
+	}
+	fault := regexp.MustCompile(root.Defs["fault"].Properties["kind"].Pattern)
+	for _, f := range append(scenario.Faults(), scenario.Entry{Name: "node:12-cut-peers"}) {
+		if !fault.MatchString(f.Name) {
+			t.Errorf("fault.kind: the schema does not know %s", f.Name)
 		}
-		want := slices.Sorted(maps.Keys(known))
-		got := slices.Sorted(slices.Values(root.Defs[def].Properties["kind"].Enum))
-		if !slices.Equal(got, want) {
-			t.Errorf("%s.kind: the schema lists %v, the code %v", def, got, want)
+	}
+	for _, name := range []string{"holder", "pause", "holder-", "node:0-pause", "holder-pause-1", "gremlin-pause"} {
+		if fault.MatchString(name) {
+			t.Errorf("fault.kind: the schema lets %q pass", name)
 		}
 	}
 }

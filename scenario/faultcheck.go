@@ -1,0 +1,257 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The places of the workload at which a client can be met, whatever its recipe.
+const (
+	StepAcquiring = "acquiring" // an acquire is about to be sent
+	StepHeld      = "held"      // it has been granted
+	StepReleasing = "releasing" // the release is about to be sent
+)
+
+func places() []string { return []string{StepAcquiring, StepHeld, StepReleasing} }
+
+// The carriers of the faults between clients and servers.
+const (
+	WireDialer = "dialer"
+	WireKernel = "kernel"
+)
+
+// dropsPackets lists the actions that dropping packets amounts to.
+var dropsPackets = []string{ActCut, ActCutIn, ActCutOut, ActCutKill, ActCutClients, ActCutPeers}
+
+// faultCheck looks at one fault of a scenario.
+type faultCheck struct {
+	*findings
+	sc    Scenario
+	r     RecipeFacts
+	at    string // its path
+	fault Fault
+	kind  FaultKind
+}
+
+// checkFaults checks a schedule; origin tells which fault of the specification
+// each comes from.
+func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
+	switch sc.Wire {
+	case "", WireDialer, WireKernel:
+	default:
+		f.add("wire", "there is dialer, kernel", "no wire %q", sc.Wire)
+	}
+	if len(sc.Faults) > maxFaults {
+		f.add("faults", "repeat them less often", "more than %d faults", maxFaults)
+		return
+	}
+	valid := true
+	dead := 0
+	for i, fault := range sc.Faults {
+		kind, ok := ParseFaultKind(fault.Kind)
+		at := fmt.Sprintf("faults[%d]", from(origin, i))
+		if !ok {
+			message, hint := unknownFault(fault.Kind)
+			f.add(at+".kind", hint, "%s", message)
+			valid = false
+			continue
+		}
+		c := faultCheck{f, sc, r, at, fault, kind}
+		valid = c.times() && valid
+		c.trigger()
+		c.quantities()
+		c.target()
+		c.wire()
+		valid = c.overlaps(sc.Faults[:i]) && valid
+		if kind.KillsClient() {
+			dead++
+		}
+	}
+	if dead > 0 && sc.Workload.open() {
+		f.add("workload.arrival", "leave it out: a closed loop has no such book", "a process that is killed takes its book of arrivals with it")
+	}
+	if dead > 1 && sc.Clients <= dead {
+		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "%d faults that kill leave nobody of %d clients", dead, sc.Clients)
+	}
+	if need := faultsEnd(sc, r); valid && sc.Duration > 0 && sc.Duration < need {
+		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need), "%s leaves no room for the faults and the recovery after them", sc.Duration)
+	}
+}
+
+// from is the place in the specification of the i-th fault.
+func from(origin []int, i int) int {
+	if i < len(origin) {
+		return origin[i]
+	}
+	return i
+}
+
+// times reports whether the fault's own times make sense.
+func (c faultCheck) times() (valid bool) {
+	valid = true
+	if c.fault.At < 0 {
+		c.add(c.at+".at", "write 1s, for example", "%s is before the measured window", c.fault.At)
+		valid = false
+	}
+	switch least := shortestPause(c.sc.TTL); {
+	case c.kind.KillsClient() && c.kind.Instant() && c.fault.For != 0:
+		c.add(c.at+".for", "leave it out", "%s has no end: what is killed stays dead", c.kind)
+	case c.kind.Instant() && c.fault.For != 0:
+		c.add(c.at+".for", "leave it out", "%s happens at once and does not last", c.kind)
+	case c.kind.String() == HolderPause && c.fault.For < least:
+		c.add(c.at+".for", fmt.Sprintf("write %s or more, or leave it out", least),
+			"a pause of %s is too short to outlive a lease of %s for certain", c.fault.For, c.sc.TTL)
+		valid = false
+	case !c.kind.Instant() && c.fault.For <= 0:
+		c.add(c.at+".for", "write 5s, for example, or leave it out", "a %s of %s is none", c.kind.Action, c.fault.For)
+		valid = false
+	}
+	return valid
+}
+
+// trigger checks what the fault waits for besides its time.
+func (c faultCheck) trigger() {
+	f := c.fault
+	steps := slices.Concat(places(), c.r.Steps)
+	switch {
+	case f.Step == "" && c.kind.Target == TargetStep:
+		id := c.r.ID
+		if id == "" {
+			id = c.sc.Recipe
+		}
+		c.add(c.at+".step", strings.TrimSpace("lockbench list recipes "+id)+" shows them; there are "+strings.Join(places(), ", ")+" besides", "%s needs the name of a step", c.kind)
+	case f.Step != "" && c.r.Steps != nil && !slices.Contains(steps, f.Step):
+		c.add(c.at+".step", didYouMean(Nearest(f.Step, steps), steps), "%s has no step %q", c.r.ID, f.Step)
+	}
+	switch {
+	case f.Nth < 0:
+		c.add(c.at+".nth", "write 1 for the first", "there is no client that comes as number %d", f.Nth)
+	case f.Nth > 0 && f.Step == "":
+		c.add(c.at+".nth", "add a step, or leave nth out", "nth counts the clients that come to a step, and none is named")
+	}
+	oldest := Duration(f.After * float64(c.sc.TTL))
+	switch {
+	case f.After == 0:
+	case f.After < 0 || !(f.After <= 100):
+		c.add(c.at+".after", "write 0.8, for example", "%v is no share of a TTL", f.After)
+	case c.kind.Target != TargetHolder && c.kind.Target != TargetServing:
+		c.add(c.at+".after", "use a fault on the holder, or leave after out", "%s does not wait for the age of a hold", c.kind)
+	case f.Step != "":
+		c.add(c.at+".after", "leave one of them out", "a fault that waits for a step does not wait for the age of a hold too")
+	case c.sc.Workload.Kind != Takeover && oldest >= Duration(c.sc.Workload.longestHold()):
+		c.add(c.at+".after", "make the hold longer, or write a smaller share", "no hold gets %s old, for it lasts %s at most", oldest, Duration(c.sc.Workload.longestHold()))
+	}
+}
+
+// quantities checks how much of what the fault does.
+func (c faultCheck) quantities() {
+	f := c.fault
+	switch c.kind.Action {
+	case ActClock:
+		if f.By == 0 {
+			c.add(c.at+".by", "write 5s or -5s, for example, or leave it out", "a clock that jumps by nothing")
+		}
+	case ActDelay, ActSlowDisk:
+		if f.By <= 0 {
+			c.add(c.at+".by", "write 50ms, for example, or leave it out", "%s is no time to be late by", f.By)
+		}
+	default:
+		if f.By != 0 {
+			c.add(c.at+".by", "leave it out", "%s has no such measure: it is that of clock, delay and slow-disk", c.kind)
+		}
+	}
+	switch {
+	case f.Jitter < 0:
+		c.add(c.at+".jitter", "write 10ms, for example", "%s is negative", f.Jitter)
+	case f.Jitter != 0 && c.kind.Action != ActDelay:
+		c.add(c.at+".jitter", "leave it out", "%s has no jitter: a delay has", c.kind)
+	}
+	switch {
+	case c.kind.Action == ActThrottle && f.Rate <= 0:
+		c.add(c.at+".rate", "write bytes a second, such as 10000", "a rate of %d bytes a second", f.Rate)
+	case c.kind.Action != ActThrottle && f.Rate != 0:
+		c.add(c.at+".rate", "leave it out", "%s has no rate: throttle has", c.kind)
+	}
+}
+
+// target checks that there is somebody to hit.
+func (c faultCheck) target() {
+	k, sc := c.kind, c.sc
+	switch sc.Workload.Kind {
+	case Properties:
+		c.add(c.at+".kind", "leave the faults out", "the conformance suite brings faults of its own")
+		return
+	case Uncontended:
+		if k.OnClient() {
+			c.add("workload.kind", "use hot-key or guarded-counter", "%s needs clients who want the same key, uncontended has none", k)
+		}
+	case TryStorm:
+		if k.Target == TargetWaiter {
+			c.add("workload.kind", "use hot-key or guarded-counter", "%s needs a client that waits, and in try-storm nobody does", k)
+		}
+	}
+	if sc.Clients < 2 && k.OnClient() {
+		c.add("clients", "write 2 or more", "%s needs a second client, who wants the lock meanwhile", k)
+	}
+	if sc.Topology == TopologySingle && !k.OnClient() {
+		number, numbered := k.Node()
+		switch {
+		case slices.Contains([]string{TargetFollower, TargetMinority, TargetMajority}, k.Target) || numbered && number > 1:
+			c.add(c.at+".kind", "aim at the leader, or use a topology of several servers", "a single server has no %s", k.Target)
+			return
+		case k.Action == ActCutPeers || k.Action == ActMove:
+			c.add(c.at+".kind", "use a topology of several servers", "%s needs other servers, and there is one", k)
+			return
+		}
+	}
+	if c.r.CanFault != nil {
+		if err := c.r.CanFault(sc.Topology, k); err != nil {
+			c.add(c.at+".kind", "lockbench list faults shows what there is", "%s on a %s of %s: %s", k, sc.Topology, c.r.Backend, err)
+		}
+	}
+}
+
+// wire checks that what the scenario names can carry the fault.
+func (c faultCheck) wire() {
+	if c.sc.Wire == WireKernel && c.kind.Wire() && !slices.Contains(dropsPackets, c.kind.Action) {
+		c.add("wire", "leave wire out, or write dialer", "dropped packets do not make a %s: what the kernel can do is %s", c.kind.Action, strings.Join(dropsPackets, ", "))
+	}
+}
+
+// overlaps reports whether the fault leaves those before it alone. Several may
+// be in force at once, but not two that need the same thing: a client's process
+// stopped by one and let go by the other, or a clock set right by the first that
+// ends.
+func (c faultCheck) overlaps(before []Fault) (valid bool) {
+	for _, b := range slices.Backward(before) {
+		k, ok := ParseFaultKind(b.Kind)
+		if !ok || c.fault.At >= b.end() {
+			continue
+		}
+		if what := inCommon(c.kind, k); what != "" {
+			c.add(c.at+".at", fmt.Sprintf("write %s or later", b.end()), "begins at %s, before %s at %s has ended, and both %s", c.fault.At, k, b.At, what)
+			return false
+		}
+	}
+	return true
+}
+
+// inCommon says what two faults cannot both do at a time, or nothing.
+func inCommon(a, b FaultKind) string {
+	switch {
+	case holdsProcess(a) && holdsProcess(b):
+		return "stop clients' processes"
+	case a == b && !a.OnClient():
+		return "do the same to the same servers"
+	case a.OnClient() == b.OnClient() && a.Action == b.Action && (a.Action == ActClock || a.Action == ActSlowDisk):
+		return "set one thing, which the first to end sets right"
+	}
+	return ""
+}
+
+// holdsProcess reports whether a fault has a client's process stand still, for a
+// while or to be sure of it.
+func holdsProcess(k FaultKind) bool {
+	return k.OnClient() && (k.Action == ActPause || k.Action == ActStarve || k.KillsClient())
+}
