@@ -7,15 +7,43 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const journalName = "processes.jsonl"
 
-// entry is one line of a run's journal: a process that was started.
+// maxLine bounds a line of the journal; one of a fault names every process that
+// it stops.
+const maxLine = 1 << 20
+
+// entry is one line of a run's journal: a process that was started, or a fault
+// that is about to be injected, or that was healed.
 type entry struct {
-	PID       int    `json:"pid"`
-	StartTime string `json:"start_time"`
-	Name      string `json:"name"`
+	PID       int    `json:"pid,omitempty"`
+	StartTime string `json:"start_time,omitempty"`
+	Name      string `json:"name,omitempty"`
+
+	Fault   string  `json:"fault,omitempty"` // its id
+	What    string  `json:"what,omitempty"`
+	Stopped []entry `json:"stopped,omitempty"`
+
+	Healed string `json:"healed,omitempty"` // a fault's id
+}
+
+func (e entry) String() string { return fmt.Sprintf("%s (pid %d)", e.Name, e.PID) }
+
+// inForce says of a fault what it is.
+func (e entry) inForce() string {
+	text := "fault " + e.Fault + " was still in force: " + e.What
+	for i, p := range e.Stopped {
+		switch i {
+		case 0:
+			text += "; stopped was " + p.String()
+		default:
+			text += ", " + p.String()
+		}
+	}
+	return text
 }
 
 func createJournal(dir string) (*os.File, error) {
@@ -39,28 +67,65 @@ func appendJournal(f *os.File, e entry) error {
 	return nil
 }
 
-// readJournal lists the processes of a run's folder; none if it has no
-// journal. A line that was cut short is skipped: its process cannot be named
-// with certainty.
-func readJournal(dir string) ([]entry, error) {
+// readJournal lists what the journal of a run's folder says, nothing if there is
+// none: the processes that were started, and the faults that were not healed,
+// each the last first. A line that was cut short is skipped: its process cannot
+// be named with certainty.
+func readJournal(dir string) (processes, faults []entry, err error) {
 	f, err := os.Open(filepath.Join(dir, journalName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the journal: %w", err)
+		return nil, nil, fmt.Errorf("read the journal: %w", err)
 	}
 	defer f.Close()
-	var entries []entry
 	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) == nil {
-			entries = append(entries, e)
+		switch {
+		case json.Unmarshal(lines.Bytes(), &e) != nil:
+		case e.Healed != "":
+			faults = slices.DeleteFunc(faults, func(f entry) bool { return f.Fault == e.Healed })
+		case e.Fault != "":
+			faults = append(faults, e)
+		default:
+			processes = append(processes, e)
 		}
 	}
+	slices.Reverse(processes)
+	slices.Reverse(faults)
 	if err := lines.Err(); err != nil {
-		return entries, fmt.Errorf("read the journal: %w", err)
+		return processes, faults, fmt.Errorf("read the journal: %w", err)
 	}
-	return entries, nil
+	return processes, faults, nil
+}
+
+// NoteFault writes to the journal that a fault is about to be injected: its id,
+// what it is, and the processes that it leaves stopped. Should this process be
+// killed before FaultHealed, then whoever clears the run away ends what the
+// fault held up, and tells of it. An error forbids the injection: nobody could
+// undo it.
+func (r *Run) NoteFault(id, what string, stopped ...*Process) error {
+	e := entry{Fault: id, What: what}
+	for _, p := range stopped {
+		e.Stopped = append(e.Stopped, entry{PID: p.pid, StartTime: p.startTime, Name: p.name})
+	}
+	return r.note(id, e)
+}
+
+// FaultHealed writes to the journal that a fault is no longer in force.
+func (r *Run) FaultHealed(id string) error { return r.note(id, entry{Healed: id}) }
+
+func (r *Run) note(id string, e entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return fmt.Errorf("note fault %s: %w", id, ErrEnded)
+	}
+	if err := appendJournal(r.journal, e); err != nil {
+		return fmt.Errorf("note fault %s: %w", id, err)
+	}
+	return nil
 }

@@ -20,6 +20,21 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
+	return locked(f, wait)
+}
+
+// lockPresent waits for the lock on a file that must be there. It makes none:
+// its folder may be about to be removed.
+func lockPresent(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return locked(f, true)
+}
+
+// locked locks f, or closes it.
+func locked(f *os.File, wait bool) (*os.File, error) {
 	how := unix.LOCK_EX
 	if !wait {
 		how |= unix.LOCK_NB
@@ -32,10 +47,10 @@ func lockFile(path string, wait bool) (*os.File, error) {
 			continue
 		case errors.Is(err, unix.EWOULDBLOCK):
 			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, errLive)
+			return nil, fmt.Errorf("lock %s: %w", f.Name(), errLive)
 		default:
 			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -78,7 +79,11 @@ type Process struct {
 	done   chan struct{}
 }
 
-func (c Command) start(s *starter) (*Process, error) {
+// envRun, in the environment of every child and of what it starts in turn, is
+// the run's folder.
+const envRun = "LOCKBENCH_RUN"
+
+func (c Command) start(s *starter, dir string) (*Process, error) {
 	if !filepath.IsAbs(c.Path) {
 		return nil, fmt.Errorf("the path %q is not absolute", c.Path)
 	}
@@ -124,7 +129,7 @@ func (c Command) start(s *starter) (*Process, error) {
 		env = os.Environ()
 	}
 	p.os, err = s.start(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
-		Dir: c.Dir, Env: env, Files: []*os.File{in, out, errs}, Sys: sysProcAttr(!c.Family),
+		Dir: c.Dir, Env: append(slices.Clip(env), envRun+"="+dir), Files: []*os.File{in, out, errs}, Sys: sysProcAttr(!c.Family),
 	})
 	if err != nil {
 		p.closePipes()
@@ -253,9 +258,7 @@ func (p *Process) Kill() error {
 		_ = p.os.Kill()
 	}
 	p.mu.Unlock()
-	// SIGKILL cannot be refused, but a process in the kernel's hands (a dead
-	// disk) takes it late.
-	timer := time.NewTimer(10 * time.Second)
+	timer := time.NewTimer(killLimit)
 	defer timer.Stop()
 	select {
 	case <-p.done:

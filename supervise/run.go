@@ -33,6 +33,7 @@ type Run struct {
 	mu      sync.Mutex
 	journal *os.File
 	procs   []*Process
+	dog     *watchdog // nil: none watches
 	ended   bool
 
 	endOnce sync.Once
@@ -100,7 +101,7 @@ func (r *Run) Start(c Command) (*Process, error) {
 	if r.ended {
 		return nil, fmt.Errorf("start %s: %w", c.Name, ErrEnded)
 	}
-	p, err := c.start(r.starter)
+	p, err := c.start(r.starter, r.dir)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
@@ -135,7 +136,7 @@ func (r *Run) End(ctx context.Context) error {
 func (r *Run) end(ctx context.Context) error {
 	r.mu.Lock()
 	r.ended = true
-	procs := r.procs
+	procs, dog := r.procs, r.dog
 	r.mu.Unlock()
 
 	errs := make([]error, len(procs))
@@ -149,25 +150,25 @@ func (r *Run) end(ctx context.Context) error {
 	r.journal.Close()
 	err := errors.Join(errs...)
 	if err == nil {
-		if rmErr := r.remove(); rmErr != nil {
+		if rmErr := removeRun(r.dir); rmErr != nil {
 			err = fmt.Errorf("remove the run's folder: %w", rmErr)
 		}
 	}
-	// With a process left over the folder stays, unlocked: a sweep will see
-	// its journal.
+	// With a process left over the folder stays, unlocked: the watchdog, or a
+	// sweep, will see its journal.
 	r.lock.Close()
-	return err
+	return errors.Join(err, dog.dismiss(err == nil))
 }
 
-// remove removes the run's folder behind the gate: a sweep that came upon a
+// removeRun removes a run's folder behind the gate: a sweep that came upon a
 // half-removed folder would make a new file in it.
-func (r *Run) remove() error {
-	gate, err := lockFile(filepath.Join(filepath.Dir(r.dir), gateName), true)
+func removeRun(dir string) error {
+	gate, err := lockFile(filepath.Join(filepath.Dir(dir), gateName), true)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
-	return os.RemoveAll(r.dir)
+	return os.RemoveAll(dir)
 }
 
 const (
@@ -179,7 +180,7 @@ const (
 // parentDir makes <base>/lockbench-<uid> and checks that it is ours: anybody
 // can make a folder of that name in a shared /tmp.
 func parentDir(base string) (string, error) {
-	name := fmt.Sprintf("lockbench-%d", os.Getuid())
+	name := parentName()
 	if base == "" {
 		base = os.TempDir()
 		if len(filepath.Join(base, name)) > maxDir-10 && !strings.HasPrefix(base, "/tmp") {
@@ -199,3 +200,6 @@ func parentDir(base string) (string, error) {
 	}
 	return dir, nil
 }
+
+// parentName is the name of the folder that holds a user's runs.
+func parentName() string { return fmt.Sprintf("lockbench-%d", os.Getuid()) }

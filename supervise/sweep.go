@@ -5,24 +5,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
+// killLimit is how long a process may take to end by SIGKILL. It cannot be
+// refused, but a process in the kernel's hands (a dead disk) takes it late.
+const killLimit = 10 * time.Second
+
 // Swept is a dead run that was cleared away.
 type Swept struct {
 	ID     string
 	Dir    string
+	Faults []string // those that nobody had healed, the last first: "fault holder-pause-1 was still in force: ..."
 	Killed []string // its processes that were still there: "redis (pid 4711)"
 }
 
 // String says it in a line.
 func (s Swept) String() string {
-	if len(s.Killed) == 0 {
-		return "dead run " + s.ID + ": folder removed, nothing of it was running"
+	text := "dead run " + s.ID + ": "
+	for _, f := range s.Faults {
+		text += f + "; "
 	}
-	return "dead run " + s.ID + ": folder removed, killed " + strings.Join(s.Killed, ", ")
+	text += "folder removed, "
+	if len(s.Killed) == 0 {
+		return text + "nothing of it was running"
+	}
+	return text + "killed " + strings.Join(s.Killed, ", ")
 }
 
 // Sweep clears away the runs under base (see Begin) whose process has died:
@@ -63,36 +74,68 @@ func Sweep(base string) ([]Swept, error) {
 }
 
 func sweepRun(dir string) (Swept, error) {
-	s := Swept{ID: filepath.Base(dir), Dir: dir}
 	lock, err := lockFile(filepath.Join(dir, liveName), false)
 	if err != nil {
-		return s, err
+		return Swept{}, err
 	}
 	defer lock.Close()
-	entries, err := readJournal(dir)
+	s, err := endLeftOvers(dir)
 	if err != nil {
 		return s, err
 	}
-	for _, e := range entries {
+	return s, os.RemoveAll(dir)
+}
+
+// endLeftOvers undoes what a dead run's journal names, the last first. What a
+// fault has stopped is not let go on: it would do what nobody watches any more.
+// It is the run's own, and dies as it stands.
+func endLeftOvers(dir string) (Swept, error) {
+	s := Swept{ID: filepath.Base(dir), Dir: dir}
+	processes, faults, err := readJournal(dir)
+	if err != nil {
+		return s, err
+	}
+	for _, f := range faults {
+		s.Faults = append(s.Faults, f.inForce())
+	}
+	var dying []entry
+	for _, e := range processes {
 		killed, err := killLeftOver(e)
 		if err != nil {
 			return s, err
 		}
 		if killed {
-			s.Killed = append(s.Killed, fmt.Sprintf("%s (pid %d)", e.Name, e.PID))
+			s.Killed = append(s.Killed, e.String())
+			dying = append(dying, e)
 		}
 	}
-	return s, os.RemoveAll(dir)
+	for deadline := time.Now().Add(killLimit); ; time.Sleep(time.Millisecond) {
+		// A process can start others until it dies, so that one looks for them
+		// until there are none.
+		orphans, err := killOrphans(dir, processes)
+		if err != nil {
+			return s, err
+		}
+		for _, o := range orphans {
+			if !slices.ContainsFunc(dying, func(e entry) bool { return e.PID == o.PID }) {
+				s.Killed = append(s.Killed, o.String())
+				dying = append(dying, o)
+			}
+		}
+		if len(orphans) == 0 && !slices.ContainsFunc(dying, alive) {
+			return s, nil
+		}
+		if time.Now().After(deadline) {
+			return s, fmt.Errorf("of %v, some did not end within %v of SIGKILL", dying, killLimit)
+		}
+	}
 }
 
-// killLeftOver ends a process of a dead run, with its group, if it is still
+// killLeftOver signals a process of a dead run, with its group, if it is still
 // the one that was journalled.
 func killLeftOver(e entry) (bool, error) {
-	if verify(e.PID, e.StartTime) != nil {
+	if !alive(e) {
 		return false, nil
-	}
-	if st, err := state(e.PID); err != nil || st == 'Z' {
-		return false, nil // ended; somebody else has to wait for it
 	}
 	// It was made the leader of a group; where that was not so (it moved
 	// itself), the process alone.
@@ -100,17 +143,17 @@ func killLeftOver(e entry) (bool, error) {
 		_ = syscall.Kill(-e.PID, syscall.SIGKILL)
 	}
 	if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return false, fmt.Errorf("kill %s (pid %d): %w", e.Name, e.PID, err)
+		return false, fmt.Errorf("kill %v: %w", e, err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if verify(e.PID, e.StartTime) != nil {
-			return true, nil
-		}
-		if st, err := state(e.PID); err != nil || st == 'Z' {
-			return true, nil
-		}
-		if time.Now().After(deadline) {
-			return false, fmt.Errorf("%s (pid %d) does not end after SIGKILL", e.Name, e.PID)
-		}
+	return true, nil
+}
+
+// alive tells whether the process is the journalled one, and has not ended. One
+// that has ended and that somebody else has to wait for does not count.
+func alive(e entry) bool {
+	if verify(e.PID, e.StartTime) != nil {
+		return false
 	}
+	st, err := state(e.PID)
+	return err == nil && st != 'Z'
 }

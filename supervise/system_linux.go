@@ -24,6 +24,10 @@ func sysProcAttr(endsWithUs bool) *syscall.SysProcAttr {
 	return attr
 }
 
+// apart gives a child a session of its own, so that nothing of the terminal's
+// reaches it, and no signal when we end.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 // waitEnded returns nil when our child pid has ended, without taking its pid.
 func waitEnded(pid int) error {
 	for {

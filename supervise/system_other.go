@@ -17,6 +17,14 @@ import (
 // parent-death signal here: the journal and the sweep do that work.
 func sysProcAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// apart gives a child a session of its own, so that nothing of the terminal's
+// reaches it.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// killOrphans does nothing: there is no way here to tell with certainty whose
+// a process is when the leader of its group is gone.
+func killOrphans(string, []entry) ([]entry, error) { return nil, nil }
+
 // waitEnded: there is no way here to wait without taking the pid.
 func waitEnded(int) error { return errors.ErrUnsupported }
 

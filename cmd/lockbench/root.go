@@ -56,7 +56,7 @@ func (a *app) root() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
-	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand())
+	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand(), a.watchdogCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp})
 	return root
 }
