@@ -26,9 +26,13 @@ func answers(r run, es []*experiment) []string {
 			out = append(out, fastest(e, n, "Fastest under contention ("+e.brief()+")", "acquires/s")...)
 		}
 	}
-	for _, e := range es {
-		if len(e.faults) > 0 {
-			out = append(out, held(e)...)
+	if matrixed(es) {
+		out = append(out, withstood(es)...)
+	} else {
+		for _, e := range es {
+			if len(e.faults) > 0 {
+				out = append(out, held(e)...)
+			}
 		}
 	}
 	out = append(out, succeeded(es)...)

@@ -118,7 +118,11 @@ func detailOf(run run, i int, r result) detail {
 		d.Registers = append(d.Registers, registerRow{clean(g.Name), count(g.Acknowledged), count(g.Final), count(g.LostUpdates), counted0(g.StaleWrites), count(g.Rejected)})
 	}
 	for _, c := range r.Safety.Causes {
-		d.Causes = append(d.Causes, fmt.Sprintf("%s: %s", clean(c.Cause), count(c.Count)))
+		text := fmt.Sprintf("%s: %s", clean(c.Cause), count(c.Count))
+		if c.Breaches > 0 {
+			text += fmt.Sprintf(", and %s of the promise", counted(c.Breaches, "breach", "breaches"))
+		}
+		d.Causes = append(d.Causes, text)
 	}
 	for _, w := range r.Safety.Witnesses {
 		d.Witnesses = append(d.Witnesses, viewWitness(w, r.Faults))
@@ -189,6 +193,9 @@ func numbers(r result) []fact {
 		}
 		fs = append(fs, fact{"told of the loss", text})
 	}
+	if s.Orphans != nil {
+		fs = append(fs, fact{"keys left taken by nobody", count(*s.Orphans)})
+	}
 	if s.TakeoverBoundNS > 0 {
 		fs = append(fs, fact{"longest wait for a free key", fmt.Sprintf("%s (bound %s)", nanos(float64(s.LongestStuckNS)), nanos(float64(s.TakeoverBoundNS)))})
 	}
@@ -223,20 +230,23 @@ func faultFacts(f scenario.FaultResult) []fact {
 		}
 		return stamp(ns)
 	}
-	longest := ""
-	if f.LongestWaitNS > 0 {
-		longest = nanos(float64(f.LongestWaitNS))
+	length := func(ns int64) string {
+		if ns <= 0 {
+			return ""
+		}
+		return nanos(float64(ns))
 	}
 	others := "nobody, they waited"
 	if f.OthersGrantedNS > 0 {
 		others = "yes, at " + stamp(f.OthersGrantedNS)
 	}
-	if f.Status != "effective" || kills(f) {
+	if f.Status != "effective" || kills(f) || !lasts(f) {
 		others = ""
 	}
 	fs := []fact{{"fault", clean(f.Kind)}, {"step", clean(f.Step)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
 		{"armed", stamp(f.ArmedNS)}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
-		{"granted to others meanwhile", others}, {"longest wait touched by it", longest}}
+		{"what it did to the connections", clean(f.Effect)}, {"from its beginning to a grant asked for after it", length(f.OutageNS)}, {"from its end to the next grant", length(f.RecoveryNS)},
+		{"granted to others meanwhile", others}, {"longest wait touched by it", length(f.LongestWaitNS)}}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
 

@@ -11,9 +11,13 @@ import (
 // the lock keep its own word.
 func (b *builder) safety(es []*experiment) section {
 	s := section{Title: "SAFETY", Lead: "Overlap: two clients held one key at once. A lease that outlives its silent owner's patience makes one with its promise kept: unsafe all the same. Unknown is not good."}
+	matrix := matrixed(es)
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) == 0 && !e.guarded() && (allSafe(e) || e.onlyControls()) {
 			continue
+		}
+		if c := asExpected(done(e.all())).Class; matrix && (c == good || c == mute) {
+			continue // it stands in the matrix
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
@@ -225,6 +229,7 @@ func faultLines(e *experiment) []string {
 				case f.Status != "effective":
 					missed = append(missed, fmt.Sprintf("%s (%s)", clean(r.Name), or(clean(f.Reason), "the run gives no reason")))
 				case kills(f): // what became of the dead one's key stands under TAKEOVER
+				case !lasts(f): // there is no while
 				case f.OthersGrantedNS > 0:
 					hit, others = hit+1, others+1
 				default:
@@ -257,7 +262,14 @@ func faultLines(e *experiment) []string {
 // kills reports whether a fault ended its client: then there is no while in
 // which it lasted.
 func kills(f scenario.FaultResult) bool {
-	return f.Kind == scenario.HolderKill || f.Kind == scenario.StepKill
+	what, _ := scenario.ParseFaultKind(f.Kind)
+	return what.KillsClient()
+}
+
+// lasts reports whether a fault lay on one client for some time.
+func lasts(f scenario.FaultResult) bool {
+	what, _ := scenario.ParseFaultKind(f.Kind)
+	return what.OnClient() && !what.Instant()
 }
 
 func allSafe(e *experiment) bool {

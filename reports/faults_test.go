@@ -1,0 +1,70 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// faultDoc is a run of two invented locks under six faults, where the first has
+// one bad day and one fault that missed.
+func faultDoc() scenario.Document {
+	d := scenario.Document{Schema: scenario.SchemaVersion, Suite: "safety", Seed: 3}
+	kinds := kinds()
+	for i, fault := range []string{"holder-pause", "holder-cut", "leader-kill", "leader-cut-peers", "minority-pause", "holder-reply-lost"} {
+		for k, of := range kinds[:2] {
+			for rep := 1; rep <= 2; rep++ {
+				r := synthetic(of, "safety-"+fault, scenario.Load{Kind: "guarded-counter", Keys: 1, Arrival: "closed", Guard: "both"}, 4, rep)
+				r.DurationNS, r.Acquired, r.Expect.Verdict = 8*sec, 100, scenario.Safe
+				f := scenario.FaultResult{ID: fault + "-1", Kind: fault, Status: "effective", Target: "client 1 (pid 5)", Mechanism: "dialer", InjectedNS: sec, HealedNS: 3 * sec,
+					OutageNS: int64(i+1) * sec, RecoveryNS: int64(i+rep) * 100 * msec}
+				switch {
+				case k == 0 && fault == "holder-cut" && rep == 2:
+					r.Safety.Verdict, r.Safety.Overlaps, r.Safety.OverlapIncidents = scenario.Unsafe, 3, 1
+					r.Safety.Promise, r.Safety.Breaches = scenario.Broken, 2
+					r.Safety.Registers = []scenario.Register{{Name: "plain", LostUpdates: 4}, {Name: "fenced"}}
+					r.Safety.Causes = []scenario.Cause{{Cause: "lease outlived by a holder that was cut off", Count: 3, Breaches: 2}}
+					r.AsExpected, r.Surprises = ptr(false), []string{"verdict: expected safe, but it is unsafe"}
+				case k == 0 && fault == "minority-pause":
+					f.Status, f.Reason, f.OutageNS, f.RecoveryNS = "missed", "it found no target", 0, 0
+					r.Safety.Verdict, r.AsExpected = scenario.Undecided, nil
+				}
+				r.Faults = []scenario.FaultResult{f}
+				d.Scenarios = append(d.Scenarios, r)
+			}
+		}
+	}
+	return d
+}
+
+func TestFaultMatrix(t *testing.T) {
+	c := build(run{doc: faultDoc()})
+	text := renderText(c, TableOptions{Width: 120})
+	golden(t, "faults.txt", text)
+	for _, want := range []string{
+		"unsafe 1/2, broken 1/2, lost 4 (0) !", // the worst of its runs, damage with and without tokens
+		"etcd/mutex (6 faults)",
+		"redis/token: two clients held one lock under holder-cut",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	// Every fault that did not hit is counted.
+	if !strings.Contains(text, "2/4") {
+		t.Error("the report hides that a fault missed")
+	}
+}
+
+// A few faults have tables of their own, as before.
+func TestFewFaultsMakeNoMatrix(t *testing.T) {
+	d := faultDoc()
+	d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
+	for _, s := range build(run{doc: d}).Sections {
+		if s.Title == "FAULTS" {
+			t.Error(fmt.Sprint("a matrix of ", manyFaults-1, " faults"))
+		}
+	}
+}
