@@ -17,7 +17,7 @@ import (
 // file given by mistake from being parsed for minutes.
 const (
 	maxFile     = 256 << 10
-	maxResolved = 2 << 20
+	maxResolved = 6 << 20
 	maxDepth    = 32
 )
 

@@ -8,7 +8,11 @@ import (
 )
 
 // maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
-const maxScenarios = 1000
+const maxScenarios = 3000
+
+// maxParallel bounds how many scenarios run side by side: each has servers of
+// its own.
+const maxParallel = 64
 
 // ParseFile reads a suite. The name stands in messages only. The error is an
 // *Invalid, which names the line, the column and the field of every problem
@@ -40,6 +44,9 @@ func (f File) Expand(c Catalogue) ([]Scenario, error) {
 	}
 	if len(f.Scenarios) == 0 {
 		e.problem("scenarios", "the suite has no scenarios", `list at least one under "scenarios"`)
+	}
+	if f.Parallel < 0 || f.Parallel > maxParallel {
+		e.problem("parallel", fmt.Sprintf("%d scenarios side by side", f.Parallel), fmt.Sprintf("write 1 to %d", maxParallel))
 	}
 	total := 0
 	for i := range f.Scenarios {
@@ -106,6 +113,9 @@ func (e *expansion) block(i int) {
 	if slices.ContainsFunc(e.file.Scenarios[:i], func(o Block) bool { return o.Name == b.Name }) {
 		e.problem(path+".name", fmt.Sprintf("a second scenario named %q", b.Name), "give each its own name")
 		return
+	}
+	if b.Tells < 0 {
+		e.problem(path+".tells", fmt.Sprintf("%d is no rank", b.Tells), "write 1 for what tells most, 2 for the next")
 	}
 	repeats := valueOr(s.Repeat, 1)
 	if repeats < 1 {

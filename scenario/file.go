@@ -8,6 +8,9 @@ type File struct {
 	Description string `yaml:"description"`
 	// Seed decides all random choices of the run. 0 means 1.
 	Seed uint64 `yaml:"seed"`
+	// Parallel is how many scenarios may run side by side, those on different
+	// servers only; 0 means 1. What is measured of speed then means little.
+	Parallel int `yaml:"parallel"`
 	// Defaults hold where a block says nothing.
 	Defaults Settings `yaml:"defaults"`
 	// Scenarios are the blocks, run in this order.
@@ -23,7 +26,12 @@ type File struct {
 // once before any runs a second time, so that a slow minute of the machine
 // hits all alike.
 type Block struct {
-	Name     string `yaml:"name"` // unique in the suite; it becomes Scenario.Group
+	Name        string `yaml:"name"` // unique in the suite; it becomes Scenario.Group
+	Description string `yaml:"description"`
+	// Tells ranks the block among the others of the suite: 1 tells most, and is
+	// the last to be left out of a budget. 0: it has no rank, and is left out
+	// first.
+	Tells    int `yaml:"tells"`
 	Settings `yaml:",inline"`
 }
 
@@ -41,7 +49,8 @@ type Settings struct {
 	// Environment is where servers run; default process.
 	Environment string `yaml:"environment"`
 	// Workers is the number of processes that host the clients. Default: one
-	// for each client if a fault aims at a client, else 2 (1 for one client).
+	// for each client if a fault aims at a client or lies on the wire, else 2 (1
+	// for one client).
 	// Takeover has 2 by default: one holds, the other waits.
 	Workers *int `yaml:"workers"`
 
@@ -78,17 +87,23 @@ type Settings struct {
 	//
 	//	uncontended, or one client    promise kept
 	//	contended                     verdict safe, promise kept, liveness live
-	//	holder-pause                  promise kept, liveness live; verdict
-	//	                              unsafe for leased recipes, else safe
-	//	holder-kill                   as contended; liveness only of recipes
-	//	                              with a bound
-	//	step-pause, step-kill         nothing
+	//	holder-pause                  the same, but verdict unsafe for leased
+	//	                              recipes
+	//	holder-cut, -cut-out, -stall  the same, but verdict unsafe where a hold is
+	//	                              longer than its lease and nobody tells
+	//	other faults on clients       as contended, less what depends on chance,
+	//	                              or on a hold that nothing ends
+	//	faults at a step              nothing; of reply-lost promise kept
+	//	faults on servers             nothing where they may lose a lock; else as
+	//	                              contended, and liveness only where the
+	//	                              other servers go on
 	//	a control wrong on purpose,   verdict unsafe, promise broken
 	//	contended
 	//
 	// Where a hold may outlast a TTL that nobody renews, safe is not expected
 	// by default, for that is the user's experiment; nor are safe and kept of a
-	// recipe that does not promise to exclude.
+	// recipe that does not promise to exclude, nor, where a release may come
+	// late, of one that frees what another holds.
 	Expect *Expect `yaml:"expect"`
 	// ExpectFor does the same for single recipes, over Expect.
 	ExpectFor map[string]Expect `yaml:"expect_for"`
@@ -155,8 +170,9 @@ type FaultSpec struct {
 	// at most; by default it comes once.
 	Every *Duration `yaml:"every"`
 	Count *int      `yaml:"count"`
-	// For is how long it lasts; default two leases and 2s, and for holder-pause
-	// no less, for a shorter one proves nothing.
+	// For is how long it lasts. Default: two leases and 2s, and for holder-pause
+	// no less, for a shorter one proves nothing; 3s for a server that is killed.
+	// What happens at once has none, see FaultKind.Instant.
 	For *Duration `yaml:"for"`
 	// Step is a named step, as lockbench list recipes shows them, or acquiring,
 	// held, releasing; required of the target step. Nth is the how-manieth client
@@ -165,7 +181,9 @@ type FaultSpec struct {
 	Nth  *int   `yaml:"nth"`
 	// After is a share of the TTL, counted from a grant.
 	After *float64 `yaml:"after"`
-	// By, Jitter and Rate are those of Fault.
+	// By, Jitter and Rate are those of Fault. By may be negative for a clock;
+	// default a TTL and 1s for a clock, 50ms for a delay, 500ms for a slow disk.
+	// Rate is 10000 by default.
 	By     *Duration `yaml:"by"`
 	Jitter *Duration `yaml:"jitter"`
 	Rate   *int64    `yaml:"rate"`

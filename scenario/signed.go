@@ -14,17 +14,26 @@ type signed interface{ signed(field string) bool }
 func (f *FaultSpec) signed(field string) bool { return field == "by" }
 func (f *Fault) signed(field string) bool     { return field == "by" }
 
+// ParseSigned reads a time that may be negative, such as "-1.5s".
+func ParseSigned(s string) (Duration, error) {
+	number, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
+	t, err := parseTime(number)
+	if negative {
+		t = -t
+	}
+	return Duration(t), err
+}
+
 // signedTime decodes a time that may be negative, into a Duration or a pointer
 // to one.
 func (d *decoder) signedTime(path string, n ast.Node, v reflect.Value) {
 	text, _ := scalar(n)
-	number, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-	if !negative {
+	if !strings.HasPrefix(strings.TrimSpace(text), "-") {
 		d.value(path, n, v)
 		return
 	}
 	d.places[path] = at(n)
-	t, err := parseTime(number)
+	t, err := ParseSigned(text)
 	if err != nil {
 		d.problem(path, at(n), err.Error(), "")
 		return
@@ -33,5 +42,5 @@ func (d *decoder) signedTime(path string, n ast.Node, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	v.SetInt(-int64(t))
+	v.SetInt(int64(t))
 }
