@@ -17,6 +17,7 @@ func (d *derivation) rates() {
 	r.PerSecond = make([]int64, (length+int64(time.Second)-1)/int64(time.Second))
 	perClient := map[uint32]int64{}
 	open := map[history.Attempt]bool{} // attempts whose last word is unknown
+	vain := map[history.Attempt]bool{} // those whose acquire was in doubt
 	var tries int64
 	calls := d.history.Calls
 	for i := range calls {
@@ -24,6 +25,9 @@ func (d *derivation) rates() {
 		d.follow(open, c)
 		if !asks(c) || !d.measured(c) {
 			continue
+		}
+		if c.Outcome == history.Unknown {
+			vain[c.Attempt] = true
 		}
 		if c.Kind == history.KindTry && (c.Outcome == history.Held || c.Outcome == history.Busy) {
 			tries++
@@ -40,9 +44,12 @@ func (d *derivation) rates() {
 			r.Failed++
 		}
 	}
-	for _, stays := range open {
-		if stays {
+	for attempt, stays := range open {
+		switch {
+		case stays:
 			r.Unknown++
+		case vain[attempt]:
+			r.Settled++
 		}
 	}
 	switch {

@@ -151,7 +151,7 @@ func numbers(r result) []fact {
 		fs = append(fs, fact{"TTL", "means nothing to this recipe"})
 	}
 	fs = append(fs, fact{"seed", fmt.Sprint(r.Seed)}, fact{"worker processes", fmt.Sprint(r.Workers)},
-		fact{"acquires", fmt.Sprintf("%s granted, %s failed", count(r.Acquired), count(r.Failed))}, fact{"calls of unknown outcome", count(r.Unknown)})
+		fact{"acquires", fmt.Sprintf("%s granted, %s refused, %s given up", count(r.Acquired), count(r.Busy), count(r.Failed-r.Busy+r.Settled))}, fact{"calls of unknown outcome", count(r.Unknown)})
 	for _, m := range []struct {
 		name string
 		m    metric

@@ -287,6 +287,8 @@ func withstood(es []*experiment) []string {
 			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s.", name, list(x.unsafe)))
 		case len(x.open) == 0:
 			never = append(never, fmt.Sprintf("%s (%s)", name, plural(met, "fault", "faults")))
+		default:
+			out = append(out, fmt.Sprintf("%s: undecided, which is not good news, under %s.", name, list(x.open)))
 		}
 	}
 	if len(never) > 0 {

@@ -81,7 +81,11 @@ func (b *builder) properties() section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	t.Below = []string{"yes, no: measured. !: not what the recipe promises, see the note. –: does not apply. ?: not decided. " + "Short for: " + strings.Join(words, ", ") + "."}
+	below := "yes, no: measured. !: not what the recipe promises, see the note. –: does not apply. ?: not decided."
+	if len(words) > 0 {
+		below += " Short for: " + strings.Join(words, ", ") + "."
+	}
+	t.Below = []string{below}
 	s.Tables = nonEmpty(t)
 	return s
 }

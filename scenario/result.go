@@ -77,6 +77,7 @@ type Result struct {
 	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly; Busy among them
 	Busy               int64     `json:"busy"`     // tries that were answered: it is held
 	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
+	Settled            int64     `json:"settled"`  // acquires that were given up in doubt, and of which a clean-up left nothing
 	Throughput         *float64  `json:"throughput_per_s"`
 	TriesPerSecond     *float64  `json:"tries_per_s"` // tries answered, held or busy
 	PerSecond          []int64   `json:"acquired_per_second"`

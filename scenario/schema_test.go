@@ -69,7 +69,7 @@ func filled() scenario.Document {
 				ID: "1", Kind: "holder-pause", Step: text, Status: "effective", Reason: text, Target: text, Mechanism: text, ArmedNS: -1,
 				InjectedNS: 1, HealedNS: 2, FirstGrantNS: 3, OthersGrantedNS: 1, LongestWaitNS: 4, Effect: text, RecoveryNS: 5, OutageNS: 6,
 			}},
-			Workers: 1, Clients: 1, DurationNS: 1, Acquired: 1, Failed: 1, Busy: 1, Unknown: 1, Throughput: &f, TriesPerSecond: &f, PerSecond: []int64{1},
+			Workers: 1, Clients: 1, DurationNS: 1, Acquired: 1, Failed: 1, Busy: 1, Unknown: 1, Settled: 1, Throughput: &f, TriesPerSecond: &f, PerSecond: []int64{1},
 			Acquire: latency, Response: latency, Release: latency, Handoff: latency, HoldNS: latency,
 			FairnessJain: &f, PerClientMin: &n, PerClientMax: &n, RequestsPerAcquire: &f, ClientCPU: &f, ServerCPU: &f,
 			UnavailableNS: &n, RecoveryNS: &n, Arrivals: &scenario.Arrivals{Arrived: 3, Completed: 1, Dropped: 1, InFlight: 1, PacerLateNS: 1},
