@@ -60,7 +60,7 @@ type renewalStream struct {
 
 func (s *renewalStream) SendMsg(m any) error {
 	s.mu.Lock()
-	s.sent = append(s.sent, s.listener.clock.Now())
+	s.sent = append(s.sent, impls.Monotonic(s.listener.clock))
 	s.mu.Unlock()
 	return s.ClientStream.SendMsg(m)
 }

@@ -38,7 +38,7 @@ const renewals = 3
 
 // grant asks for a new lease. It is for TTLs that checkTTL let pass.
 func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl time.Duration) (*session, error) {
-	start := clock.Now()
+	start := impls.Monotonic(clock)
 	resp, err := api.Grant(ctx, int64(ttl/time.Second))
 	if err != nil {
 		return nil, fmt.Errorf("grant a lease of %v: %w", ttl, err)
@@ -56,7 +56,7 @@ func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl tim
 func (s *session) keep(ctx context.Context, api *clientv3.Client, clock impls.Clock) {
 	pause := s.ttl / renewals
 	for clock.Sleep(ctx, pause) == nil {
-		start := clock.Now()
+		start := impls.Monotonic(clock)
 		left := s.leaseEnd().Sub(start)
 		if left <= 0 {
 			s.lose()
@@ -70,13 +70,13 @@ func (s *session) keep(ctx context.Context, api *clientv3.Client, clock impls.Cl
 		switch {
 		case err == nil:
 			s.setEnd(start.Add(s.ttl))
-			pause = max(0, s.ttl/renewals-clock.Now().Sub(start))
+			pause = max(0, s.ttl/renewals-impls.Monotonic(clock).Sub(start))
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			s.lose()
 			return
 		default:
 			// Ask again soon, but do not miss the end.
-			pause = min(s.ttl/(10*renewals), max(0, s.leaseEnd().Sub(clock.Now())))
+			pause = min(s.ttl/(10*renewals), max(0, s.leaseEnd().Sub(impls.Monotonic(clock))))
 		}
 	}
 }

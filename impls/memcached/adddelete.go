@@ -69,9 +69,9 @@ func (c *addDeleteClient) Acquire(ctx context.Context, key string, a impls.Attem
 }
 
 func (c *addDeleteClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
-	err := c.add(ctx, key, strconv.AppendInt(nil, sent.Unix(), 10), exptime(c.cfg.TTL))
-	if err := c.mine.Took(a, c.until(sent), err); err != nil {
+	sent := impls.Monotonic(c.cfg.Clock)
+	err := c.add(ctx, key, strconv.AppendInt(nil, c.now(), 10), exptime(c.cfg.TTL))
+	if err := c.mine.Took(a, c.until(), err); err != nil {
 		return nil, err
 	}
 	return c.hold(key, a, sent, c.free), nil

@@ -29,8 +29,8 @@ func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
 
 func (b *blind) now() int64 { return b.cfg.Clock.Now().Unix() }
 
-// until is the time that the document writes for a lock that is taken at now.
-func (b *blind) until(now time.Time) int64 { return now.Unix() + int64(b.cfg.TTL/time.Second) + 1 }
+// until is the time that the document writes for a lock that is taken now.
+func (b *blind) until() int64 { return b.now() + int64(b.cfg.TTL/time.Second) + 1 }
 
 // hold is a granted attempt, which free ends; nothing renews it.
 func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx context.Context, doing, key string, until int64) error) impls.Hold {

@@ -81,7 +81,7 @@ func (c *casClient) Acquire(ctx context.Context, key string, a impls.Attempt) (i
 
 func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	tok := hex.AppendEncode(nil, a[:])
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	if err := c.add(ctx, key, tok, c.exptime); err != nil {
 		return nil, err
 	}

@@ -81,8 +81,7 @@ func (c *timestampClient) Acquire(ctx context.Context, key string, a impls.Attem
 }
 
 func (c *timestampClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
-	until := c.until(sent)
+	sent, until := impls.Monotonic(c.cfg.Clock), c.until()
 	err := c.mine.Took(a, until, c.add(ctx, key, strconv.AppendInt(nil, until, 10), never))
 	if errors.Is(err, impls.ErrBusy) {
 		sent, err = c.replace(ctx, key, a)
@@ -112,8 +111,7 @@ func (c *timestampClient) replace(ctx context.Context, key string, a impls.Attem
 		return sent, err
 	}
 	c.cfg.Reach(ctx, stepSet)
-	sent = c.cfg.Clock.Now()
-	until := c.until(sent)
+	sent, until := impls.Monotonic(c.cfg.Clock), c.until()
 	return sent, c.mine.Took(a, until, c.set(ctx, key, strconv.AppendInt(nil, until, 10), never))
 }
 

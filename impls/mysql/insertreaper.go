@@ -126,7 +126,7 @@ func (c *reaperClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 }
 
 func (c *reaperClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	if err := c.insert(ctx, key, a, ""); err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 		return nil, outcome("acquire", key, err)
 	}
 	owner := a.String()
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	res, err := c.exec(ctx, s, takeRow, owner, c.cfg.TTL.Microseconds(), key)
 	if err != nil {
 		return nil, c.fail("acquire", key, err)

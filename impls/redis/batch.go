@@ -90,7 +90,7 @@ func (batch) Info() impls.Info {
 		Has:      promised(impls.Batch, impls.Extends),
 		Polls:    true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,
@@ -138,7 +138,7 @@ func (c *batchClient) TryAcquireAll(ctx context.Context, keys []string, a impls.
 }
 
 func (c *batchClient) take(ctx context.Context, keys []string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	taken, err := c.run(ctx, "acquire", c.takeAll, keys, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:

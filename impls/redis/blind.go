@@ -27,7 +27,7 @@ func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
 	}
 	if err := s.rdb.Ping(ctx).Err(); err != nil {
 		_ = s.Close()
-		return nil, fmt.Errorf("connect to redis at %s: %w", cfg.Addresses[0], err)
+		return nil, fmt.Errorf("connect to redis at %s: %w", s.name(), err)
 	}
 	return &blind{server: s, mine: impls.Claims[struct{}]{}}, nil
 }

@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"fmt"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
@@ -29,19 +27,15 @@ func Recipes() []impls.Recipe {
 // process with a thousand clients 64 MiB for nothing.
 const bufferSize = 4 << 10
 
-// open makes a driver instance for one client of the server at cfg's first
-// address. It connects when the first command is sent.
+// options are those of a driver instance for one client, which dials by dial.
 //
 // The driver lets a context's deadline cut a request under way, but looks at a
 // cancellation only before one: then a call may outlast its context by up to
 // cfg.Timeout.
-func open(cfg impls.Config) (*redis.Client, error) {
-	if len(cfg.Addresses) != 1 {
-		return nil, fmt.Errorf("open redis client: want the address of one server, got %d", len(cfg.Addresses))
-	}
-	return redis.NewClient(&redis.Options{
-		Addr:   cfg.Addresses[0],
-		Dialer: impls.MarkDial(cfg.Dial),
+func options(cfg impls.Config, address string, dial impls.DialFunc) *redis.Options {
+	return &redis.Options{
+		Addr:   address,
+		Dialer: impls.MarkDial(dial),
 
 		// One send for one call: a command sent twice by the driver could be
 		// carried out twice, and the first reply would be lost on the way.
@@ -67,7 +61,7 @@ func open(cfg impls.Config) (*redis.Client, error) {
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}), nil
+	}
 }
 
 // rules is the table from driver errors to outcomes. What it does not list is

@@ -56,9 +56,10 @@ func (fenced) Info() impls.Info {
 		Bound:    impls.BoundTTL,
 		Has:      promised(impls.Extends),
 		Fencing:  true,
+		Unfenced: []string{replicated},
 		Polls:    true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,
@@ -84,7 +85,7 @@ func (c *fencedClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 }
 
 func (c *fencedClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	fence, err := c.run(ctx, "acquire", c.acquire, []string{key, "{" + key + "}:fence"}, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:

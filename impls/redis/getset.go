@@ -55,7 +55,7 @@ func (getset) Info() impls.Info {
 		ID:       "redis/getset",
 		Backend:  "redis",
 		Summary:  "SETNX of the time until which it locks, GET and GETSET once that is over; DEL if it is not; polls (every 10ms in the document)",
-		Promise:  "one holder until its TTL is over, while all clients' clocks agree and none is held up between two requests",
+		Promise:  "one holder until its TTL is over, while all clients' clocks agree, none is held up between two requests, and the server does not lose the key (eviction, restart without fsync, failover)",
 		Document: "a blog's comparison of three ways to build a lock: the pseudo-code on SETNX and GETSET",
 		Bound:    impls.BoundTTL,
 		Fails:    "a late loser's GETSET ends the winner's lock early, and so does a fast clock; a late holder's DEL frees its successor's lock",
@@ -64,7 +64,7 @@ func (getset) Info() impls.Info {
 		Steps: []impls.Step{stepGet, stepGetset, stepDelete},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 3,
 		Requests:   []string{"setnx", "get", "getset", "del"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
@@ -86,8 +86,8 @@ func (c *getsetClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 }
 
 func (c *getsetClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	began := c.cfg.Clock.Now()
-	until := began.Unix() + int64(c.cfg.TTL/time.Second) + 1
+	sent := impls.Monotonic(c.cfg.Clock)
+	until := c.now() + int64(c.cfg.TTL/time.Second) + 1
 	err := c.setnx(ctx, key, a, until)
 	if errors.Is(err, impls.ErrBusy) {
 		err = c.replace(ctx, key, a, until)
@@ -95,7 +95,7 @@ func (c *getsetClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 	if err != nil {
 		return nil, err
 	}
-	return c.hold(key, a, began, func(ctx context.Context) error { return c.free(ctx, "release", key) }), nil
+	return c.hold(key, a, sent, func(ctx context.Context) error { return c.free(ctx, "release", key) }), nil
 }
 
 // replace takes a key whose time is over, or is refused with ErrBusy. If

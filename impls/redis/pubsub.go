@@ -84,7 +84,7 @@ func (pubsub) Info() impls.Info {
 		Has:      promised(impls.Extends),
 		Steps:    []impls.Step{stepSubscribe},
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha", "subscribe", "unsubscribe"},
 		Takeover:   atEnd,
@@ -122,7 +122,7 @@ func (c *pubsubClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 
 // try looks once. If the lock is busy, left is how long to wait for its end.
 func (c *pubsubClient) try(ctx context.Context, key string, a impls.Attempt) (h *impls.Lease, left time.Duration, err error) {
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	ms, err := c.run(ctx, "acquire", c.look, []string{key}, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:

@@ -154,7 +154,7 @@ func (c *redlocks) TryAcquire(ctx context.Context, key string, a impls.Attempt) 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", key, impls.NotSent(err))
 	}
-	began := c.cfg.Clock.Now()
+	began := impls.Monotonic(c.cfg.Clock)
 	sets := c.all(ctx, func(ctx context.Context, m *tokens) error {
 		_, err := m.set(ctx, key, a)
 		return err
@@ -201,7 +201,7 @@ func (c *redlocks) extend(ctx context.Context, key string, a impls.Attempt) erro
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("extend %s: %w", key, impls.NotSent(err))
 	}
-	began := c.cfg.Clock.Now()
+	began := impls.Monotonic(c.cfg.Clock)
 	got := c.all(ctx, func(ctx context.Context, m *tokens) error {
 		return m.compare(ctx, "extend", m.extend, []string{key}, a.String(), c.cfg.TTL.Milliseconds())
 	})
@@ -273,7 +273,7 @@ func (c *redlocks) takeOut(ctx context.Context, doing, key string, a impls.Attem
 
 // intime reports whether a lease that was asked for when it began is not over.
 func (c *redlocks) intime(began time.Time) bool {
-	return c.cfg.Clock.Now().Before(began.Add(c.validity))
+	return impls.Monotonic(c.cfg.Clock).Before(began.Add(c.validity))
 }
 
 func tooLate(doing, key string, outcome error) error {

@@ -81,7 +81,7 @@ func (reentrant) Info() impls.Info {
 		Has:      promised(impls.Reenterable, impls.Extends),
 		Polls:    true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,
@@ -111,7 +111,7 @@ func (c *reentrantClient) Acquire(ctx context.Context, key string, a impls.Attem
 }
 
 func (c *reentrantClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	entered, err := c.run(ctx, "acquire", c.enter, []string{key}, c.name, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:

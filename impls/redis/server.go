@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,40 +12,98 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// server is a client's way to the server at cfg's first address. Its methods
-// may be called by several goroutines at once.
+// server is a client's way to its server: the only one, or whoever is the master
+// of several. Its methods may be called by several goroutines at once.
 type server struct {
-	cfg impls.Config
+	cfg       impls.Config
+	sentinels *sentinels // nil: there is one server only
 
 	mu     sync.Mutex
 	rdb    *redis.Client
+	pinned *pin // whom rdb talks to, where there are sentinels
 	closed bool
+
+	stop    context.CancelFunc // of what follows the master
+	running sync.WaitGroup
 }
 
 // connect makes a server and loads the scripts that will be run on it, so that
 // no call pays for that. One that forgets them, by a restart or a flush, costs
 // one more round trip, once per script.
 func connect(ctx context.Context, cfg impls.Config, scripts ...*redis.Script) (*server, error) {
-	rdb, err := open(cfg)
-	if err != nil {
-		return nil, err
+	s := &server{cfg: cfg}
+	switch {
+	case cfg.Topology != replicated && len(cfg.Addresses) != 1:
+		return nil, fmt.Errorf("open redis client: want the address of one server, got %d", len(cfg.Addresses))
+	case cfg.Topology != replicated:
+	case len(cfg.Directory) == 0:
+		return nil, fmt.Errorf("open redis client: the sentinels tell who the master of a replicated redis is; name their addresses as the directory")
+	default:
+		s.sentinels = newSentinels(cfg)
 	}
-	s := &server{cfg: cfg, rdb: rdb}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.open()
 	for _, script := range scripts {
-		if err := script.Load(ctx, rdb).Err(); err != nil {
+		if err := script.Load(ctx, s.rdb).Err(); err != nil {
 			_ = s.Close()
-			return nil, fmt.Errorf("load a script on %s: %w", cfg.Addresses[0], err)
+			return nil, fmt.Errorf("load a script on %s: %w", s.name(), err)
 		}
+	}
+	if s.sentinels != nil {
+		s.running.Go(func() { s.follow(background) })
 	}
 	return s, nil
 }
 
+// open makes a driver instance. It connects when the first command is sent.
+func (s *server) open() {
+	opt := options(s.cfg, s.name(), s.cfg.Dial)
+	if s.sentinels != nil {
+		s.pinned = &pin{}
+		opt = options(s.cfg, s.name(), s.sentinels.dialer(s.pinned, s.cfg.Dial))
+		opt.OnConnect = checkMaster
+	}
+	s.rdb = redis.NewClient(opt)
+}
+
+// follow makes the client leave a server when the sentinels name another, until
+// ctx ends.
+func (s *server) follow(ctx context.Context) {
+	for s.cfg.Clock.Sleep(ctx, lookEvery) == nil {
+		named, err := s.sentinels.master(ctx)
+		if err != nil {
+			continue
+		}
+		s.mu.Lock()
+		rdb, pinned := s.rdb, s.pinned
+		s.mu.Unlock()
+		if pinned.to(named) != named {
+			s.replace(rdb)
+		}
+	}
+}
+
+// name is the server's in words.
+func (s *server) name() string {
+	if s.sentinels != nil {
+		return "the master"
+	}
+	return s.cfg.Addresses[0]
+}
+
 // Close ends the connections, and with them the requests under way.
 func (s *server) Close() error {
+	s.stop()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	return s.rdb.Close()
+	err := s.rdb.Close()
+	s.mu.Unlock()
+	if s.sentinels != nil {
+		err = errors.Join(err, s.sentinels.Close())
+	}
+	s.running.Wait()
+	return err
 }
 
 // driver is the driver's present instance.
@@ -54,19 +113,24 @@ func (s *server) driver() *redis.Client {
 	return s.rdb
 }
 
-// replace starts with a fresh driver in place of one whose dialer failed. The
-// old one would refuse to dial for a second, and so lend its own delay to every
-// measured recovery.
+// replace starts with a fresh driver in place of one that is not worth asking
+// again, see astray, and ends what is under way on the old one.
 func (s *server) replace(old *redis.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.rdb != old {
 		return
 	}
-	if fresh, err := open(s.cfg); err == nil {
-		s.rdb = fresh
-		_ = old.Close()
-	}
+	s.open()
+	_ = old.Close()
+}
+
+// astray reports whether a request that came to err should be the last of a
+// driver instance: if its dialer failed, for then it would refuse to dial for a
+// second, and so lend its own delay to every measured recovery; and where the
+// sentinels may know better who the master is.
+func (s *server) astray(err error) bool {
+	return impls.As[*impls.ConnectError](err) || s.sentinels != nil && !saidByMaster(err)
 }
 
 // ask sends one request by means of send, which returns the driver's error.
@@ -81,7 +145,7 @@ func (s *server) ask(ctx context.Context, doing, key string, send func(*redis.Cl
 	if err == nil {
 		return nil
 	}
-	if impls.As[*impls.ConnectError](err) {
+	if s.astray(err) {
 		s.replace(rdb)
 	}
 	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))

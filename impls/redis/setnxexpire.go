@@ -42,7 +42,7 @@ func (setnxExpire) Info() impls.Info {
 		ID:       "redis/setnx-expire",
 		Backend:  "redis",
 		Summary:  "SETNX, then EXPIRE (3s in the document); DEL without asking whose it is; polls (every 300ms in the document)",
-		Promise:  "one holder until its TTL is over, as long as no client dies between its two steps and no holder is late to release",
+		Promise:  "one holder until its TTL is over, as long as no client dies between its two steps, no holder is late to release, and the server does not lose the key (eviction, restart without fsync, failover)",
 		Document: "notes on a Redis lock found in a Java project: its lock handler",
 		Bound:    impls.BoundTTL,
 		Fails:    "a client that dies between SETNX and EXPIRE keeps the key for ever; a late holder's DEL frees its successor's lock",
@@ -51,7 +51,7 @@ func (setnxExpire) Info() impls.Info {
 		Steps: []impls.Step{stepExpire, stepDelete},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 3,
 		Requests:   []string{"setnx", "expire", "del"},
 		Takeover:   atEnd,
@@ -77,7 +77,7 @@ func (c *setnxExpireClient) TryAcquire(ctx context.Context, key string, a impls.
 		return nil, err
 	}
 	c.cfg.Reach(ctx, stepExpire)
-	sent := c.cfg.Clock.Now()
+	sent := impls.Monotonic(c.cfg.Clock)
 	// Whether the key was still there is not asked.
 	if _, err := c.number(ctx, "acquire", key, "expire", key, int64(c.cfg.TTL/time.Second)); err != nil {
 		// The document logs this and goes without the lock; the key stays.

@@ -56,7 +56,7 @@ func (token) Info() impls.Info {
 		Has:      promised(impls.Extends),
 		Polls:    true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"set", "eval", "evalsha"},
 		Takeover:   atEnd,
@@ -107,7 +107,7 @@ func (c *tokens) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 // some moment after sent, so that it ends there no earlier than here.
 func (c *tokens) set(ctx context.Context, key string, a impls.Attempt) (sent time.Time, err error) {
 	var won bool
-	sent = c.cfg.Clock.Now()
+	sent = impls.Monotonic(c.cfg.Clock)
 	err = c.ask(ctx, "acquire", key, func(rdb *redis.Client) (err error) {
 		won, err = rdb.SetNX(ctx, key, a.String(), c.cfg.TTL).Result()
 		return err

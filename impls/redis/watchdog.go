@@ -39,9 +39,10 @@ func (watchdog) Info() impls.Info {
 		Document: "the watchdog of Redisson's lock",
 		Bound:    impls.BoundSession,
 		Has:      promised(impls.TellsLoss),
+		Steps:    []impls.Step{impls.StepRenewing},
 		Polls:    true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"set", "eval", "evalsha"},
 		Takeover:   atEnd,
@@ -136,7 +137,8 @@ func (h *watched) renew(ctx context.Context) {
 	clock, ttl := c.cfg.Clock, c.cfg.TTL
 	pause := ttl / renewals
 	for clock.Sleep(ctx, pause) == nil {
-		sent := clock.Now()
+		c.cfg.Reach(ctx, impls.StepRenewing)
+		sent := impls.Monotonic(clock)
 		left := h.LeaseEnd().Sub(sent)
 		if left <= 0 {
 			// The server may hold it still, if what was lost is the answer.
@@ -146,17 +148,18 @@ func (h *watched) renew(ctx context.Context) {
 		once, cancel := context.WithTimeout(ctx, min(ttl/renewals, left))
 		err := c.compare(once, "renew", c.extend, []string{h.Key()}, h.Attempt().String(), ttl.Milliseconds())
 		cancel()
+		c.cfg.Renewed(h.Key(), h.Attempt(), sent, err)
 		switch {
 		case err == nil:
 			h.setEnd(sent.Add(ttl))
-			pause = max(0, ttl/renewals-clock.Now().Sub(sent))
+			pause = max(0, ttl/renewals-impls.Monotonic(clock).Sub(sent))
 		case impls.Definite(err):
 			h.gone = true
 			close(h.lost)
 			return
 		default:
 			// Ask again soon, but do not miss the end.
-			pause = min(ttl/(renewals*retries), max(0, h.LeaseEnd().Sub(clock.Now())))
+			pause = min(ttl/(renewals*retries), max(0, h.LeaseEnd().Sub(impls.Monotonic(clock))))
 		}
 	}
 }

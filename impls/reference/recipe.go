@@ -91,7 +91,7 @@ type client struct {
 }
 
 func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	start := c.cfg.Clock.Now()
+	start := impls.Monotonic(c.cfg.Clock)
 	st, fence, err := c.wire.call(ctx, &frame{op: opAcquire, defect: c.defect, id: a, n: int64(c.cfg.TTL), key: key})
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", key, err)

@@ -96,7 +96,7 @@ func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) 
 	d.wire = c
 	return &heardConn{
 		Conn:    c,
-		now:     d.cfg.Clock.Now,
+		now:     func() time.Time { return impls.Monotonic(d.cfg.Clock) },
 		connect: func(sent time.Time, timeout time.Duration, id int64) { d.connected(h, sent, timeout, id) },
 		heard:   d.heard,
 	}, nil
@@ -165,7 +165,7 @@ func (d *driver) event(e zk.Event) {
 	defer d.mu.Unlock()
 	if s := d.session; s != nil && !s.isLost() {
 		d.stop()
-		d.stop = d.cfg.Clock.AfterFunc(s.leaseEnd().Sub(d.cfg.Clock.Now()), s.lose)
+		d.stop = d.cfg.Clock.AfterFunc(s.leaseEnd().Sub(impls.Monotonic(d.cfg.Clock)), s.lose)
 	}
 }
 

@@ -31,7 +31,9 @@ func NewGate() *Gate {
 func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	g.mu.Lock()
 	g.reached[s]++
-	g.last = s
+	if s != impls.StepRenewing { // which no call comes to
+		g.last = s
+	}
 	g.change()
 	shut := g.shut[s]
 	g.mu.Unlock()
@@ -84,7 +86,7 @@ func (g *Gate) Await(t testing.TB, s impls.Step, n int) {
 	g.await(t, fmt.Sprintf("step %q for the %d. time", s, n), func() bool { return g.reached[s] >= n })
 }
 
-// AwaitLast returns when the newest step is s.
+// AwaitLast returns when the newest step of a call is s.
 func (g *Gate) AwaitLast(t testing.TB, s impls.Step) {
 	t.Helper()
 	g.await(t, fmt.Sprintf("step %q to be the newest", s), func() bool { return g.last == s })

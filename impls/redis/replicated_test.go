@@ -1,0 +1,215 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/impls/redis"
+)
+
+// failing is a replicated server whose master can be taken away.
+type failing struct {
+	served
+	cluster *cluster.Cluster
+}
+
+func serveReplicated(t *testing.T) failing {
+	t.Helper()
+	t.Parallel()
+	c := clustertest.Start(t, "redis", "replicated")
+	cfg := recipetest.Config(c.Addresses(), c.Account(), ttl)
+	cfg.Topology, cfg.Directory = "replicated", c.Directory()
+	return failing{served{cfg, nil}, c}
+}
+
+// admin is an operator's way to a node.
+func (f failing) node(t *testing.T, node int) *goredis.Client {
+	t.Helper()
+	admin := goredis.NewClient(&goredis.Options{Addr: f.cfg.Addresses[node]})
+	t.Cleanup(func() { _ = admin.Close() })
+	return admin
+}
+
+// spread returns when the replicas have what the master has.
+func (f failing) spread(t *testing.T, master int) {
+	t.Helper()
+	conn := f.node(t, master).Conn()
+	defer conn.Close()
+	if err := conn.Set(t.Context(), "spread", "", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Wait(t.Context(), 2, time.Minute).Result(); err != nil || n != 2 {
+		t.Fatalf("%d replicas have it: %v", n, err)
+	}
+}
+
+// insist asks for a key that nobody holds until it is granted, and fails the
+// test at any answer that is not true of such a key.
+func insist(t *testing.T, c impls.Client, key string) impls.Hold {
+	t.Helper()
+	for {
+		a := recipetest.NewAttempt()
+		h, err := c.TryAcquire(t.Context(), key, a)
+		switch {
+		case err == nil:
+			return h
+		case errors.Is(err, impls.ErrUnknown):
+			_ = recipetest.CleanUp(t, c, key, a)
+		case !errors.Is(err, impls.ErrFailed):
+			t.Fatalf("try a key that nobody holds: %v", err)
+		}
+		if err := impls.SystemClock().Sleep(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReplicated: the clients find the master among the servers, and lock there.
+func TestReplicated(t *testing.T) {
+	f := serveReplicated(t)
+	f.cfg.Addresses = nil // whom they are told by the sentinels
+	for _, r := range redis.Recipes() {
+		if !slices.Contains(r.Info().Topologies, "replicated") {
+			continue
+		}
+		id := r.Info().ID
+		t.Run(id, func(t *testing.T) {
+			a, b, key := f.open(t, id), f.open(t, id), recipetest.NewKey()
+			h := acquire(t, a, key)
+			busy(t, b, key)
+			got := going(t.Context(), b, key)
+			release(t, h)
+			recipetest.WantOutcome(t, "the waiter's acquire and release", <-got, nil)
+			recipetest.WantOutcome(t, "clean-up of nothing", a.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
+		})
+	}
+	for _, refused := range []func(*impls.Config){
+		func(cfg *impls.Config) { cfg.Directory = nil },
+		func(cfg *impls.Config) { cfg.Directory = []string{"127.0.0.1:1"} },
+	} {
+		cfg := f.cfg
+		refused(&cfg)
+		if c, err := recipe(t, "redis/token").Open(t.Context(), cfg); err == nil {
+			t.Errorf("opened with the directory %v", cfg.Directory)
+			_ = c.Close()
+		}
+	}
+}
+
+// TestMasterKilled: locks that a replica has heard of outlive their master, and
+// those who hold them are told nothing else; locks can be taken again.
+func TestMasterKilled(t *testing.T) {
+	f := serveReplicated(t)
+	type held struct {
+		client, other impls.Client
+		hold          impls.Hold
+	}
+	var all []held
+	for _, id := range scripted() {
+		h := held{client: f.open(t, id), other: f.open(t, id)}
+		h.hold = acquire(t, h.client, recipetest.NewKey())
+		all = append(all, h)
+	}
+	f.spread(t, 0)
+	if err := f.cluster.Kill(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range all {
+		release(t, insist(t, h.other, recipetest.NewKey()))
+	}
+	for i, h := range all {
+		id := scripted()[i]
+		busy(t, h.other, h.hold.Key())
+		if id == "redis/watchdog" && isLost(h.hold) {
+			t.Error("the watchdog took its lock for lost, which the new master has")
+		}
+		// The first try may still find the old master's end.
+		recipetest.WantOutcome(t, id+": release", settled(t, h.hold), nil)
+		release(t, acquire(t, h.other, h.hold.Key()))
+	}
+}
+
+// TestMasterForgets: what no replica has heard of is gone with the master. Whoever
+// held the lock is told so, another gets it, and with the same token.
+func TestMasterForgets(t *testing.T) {
+	f := serveReplicated(t)
+	info := recipe(t, "redis/fenced").Info()
+	if info.FencedOn("replicated") || !info.FencedOn("single") {
+		t.Errorf("tokens are said to be sound on a replicated server: %t, on a single one: %t", info.FencedOn("replicated"), info.FencedOn("single"))
+	}
+	a, b, key := f.open(t, info.ID), f.open(t, info.ID), recipetest.NewKey()
+	on := func(do func(context.Context, int) error, nodes ...int) {
+		t.Helper()
+		for _, node := range nodes {
+			if err := do(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	on(f.cluster.Kill, 1, 2)
+	h := acquire(t, a, key)
+	on(f.cluster.Kill, 0)
+	on(f.cluster.Restart, 1, 2)
+	other := insist(t, b, key)
+	if h.Fence() != other.Fence() {
+		t.Errorf("tokens %d and %d: the counter was not forgotten", h.Fence(), other.Fence())
+	}
+	recipetest.WantOutcome(t, "release of what was forgotten", settled(t, h), impls.ErrLost)
+	release(t, other)
+}
+
+// settled releases until the answer is definite.
+func settled(t *testing.T, h impls.Hold) error {
+	t.Helper()
+	for {
+		err := h.Release(t.Context())
+		if impls.Definite(err) {
+			return err
+		}
+		if !errors.Is(err, impls.ErrUnknown) && !errors.Is(err, impls.ErrFailed) {
+			t.Fatalf("release: %v", err)
+		}
+		if err := impls.SystemClock().Sleep(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMasterMoves: clients leave a master that hands over while it serves on,
+// and is made a replica only later.
+func TestMasterMoves(t *testing.T) {
+	f := serveReplicated(t)
+	c, key := f.open(t, "redis/token"), recipetest.NewKey()
+	h := acquire(t, c, key)
+	f.spread(t, 0)
+	_, to, err := f.cluster.Failover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := f.node(t, to)
+	for { // until what it does is seen at the new master
+		other := recipetest.NewKey()
+		got := insist(t, c, other)
+		n, err := admin.Exists(t.Context(), other).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Release(t.Context())
+		if n == 1 {
+			break
+		}
+	}
+	recipetest.WantOutcome(t, "release", settled(t, h), nil)
+	if n, err := admin.Exists(t.Context(), key).Result(); err != nil || n != 0 {
+		t.Errorf("released, and still there: %d, %v", n, err)
+	}
+}
