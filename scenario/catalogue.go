@@ -18,6 +18,9 @@ type RecipeFacts struct {
 	Topologies []string // on which it may run
 	// Has lists the properties that it promises ("exclusive"); nil: not known.
 	Has []string
+	// Reenters: its client can lock again what it holds, well or badly; it serves
+	// the workload reentrant.
+	Reenters bool
 	// Steps lists the named steps at which a fault may meet a client; nil: not
 	// known.
 	Steps []string
@@ -28,9 +31,10 @@ type RecipeFacts struct {
 	// the scenario sets them (Scenario.Servers of the backend; nil: production
 	// defaults), or nil. A nil CheckTTL accepts every TTL.
 	CheckTTL func(ttl time.Duration, settings map[string]string) error
-	// CanFault tells why the backend's servers, in a topology, cannot suffer a
-	// fault, or nil. A nil CanFault accepts every fault.
-	CanFault func(topology string, k FaultKind) error
+	// CanFault tells why the backend's servers, in a topology and set as the
+	// scenario sets them, cannot suffer a fault, or nil. A nil CanFault accepts
+	// every fault.
+	CanFault func(topology string, k FaultKind, settings map[string]string) error
 	// Keeps reports whether the servers, in a topology and set as the scenario
 	// sets them, are known to keep every lock that they granted through a fault
 	// of theirs, as long as its holder is heard of. Where it is nil nothing is

@@ -125,6 +125,7 @@ func (e *expansion) block(i int) {
 	if !e.distinct(path, s) {
 		return // what follows would say the same again in other words
 	}
+	e.properties(path, i)
 	e.expectFor(path, b, s)
 	e.servers(path, b, recipes)
 	for _, x := range checkExpect(path+".expect", valueOr(s.Expect, Expect{})) {
@@ -215,6 +216,26 @@ func (e *expansion) distinct(path string, s Settings) bool {
 		e.problem(path+".topology", "an empty list", "write single, for example")
 	}
 	return len(e.problems) == before
+}
+
+// properties refuses what a block says of a load, if it has none: it would be
+// passed over in silence.
+func (e *expansion) properties(path string, i int) {
+	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
+	if s.Workload == nil || s.Workload.Kind != Properties {
+		return
+	}
+	for _, x := range []struct {
+		field string
+		said  bool
+	}{
+		{"clients", s.Clients != nil}, {"workers", s.Workers != nil}, {"warmup", s.Warmup != nil}, {"duration", s.Duration != nil},
+		{"expect", s.Expect != nil}, {"expect_for", len(s.ExpectFor) > 0},
+	} {
+		if x.said {
+			e.problem(path+"."+x.field, "the workload properties has no load: the conformance suite brings clients and times of its own, and what each recipe promises is what is expected", "leave it out")
+		}
+	}
 }
 
 // expectFor checks the expectations of single recipes. One that can never be

@@ -206,7 +206,7 @@ func (c faultCheck) target() {
 		}
 	}
 	if c.r.CanFault != nil {
-		if err := c.r.CanFault(sc.Topology, k); err != nil {
+		if err := c.r.CanFault(sc.Topology, k, sc.Servers[c.r.Backend]); err != nil {
 			c.add(c.at+".kind", "lockbench list faults shows what there is", "%s on a %s of %s: %s", k, sc.Topology, c.r.Backend, err)
 		}
 	}

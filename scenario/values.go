@@ -220,7 +220,12 @@ func ParsePoll(s string) (Poll, error) {
 }
 
 // String is what ParsePoll reads.
-func (p Poll) String() string { return p.Min.String() + ".." + p.Max.String() }
+func (p Poll) String() string {
+	if p.Min == p.Max {
+		return p.Min.String()
+	}
+	return p.Min.String() + ".." + p.Max.String()
+}
 
 // Set reads s; with Type it makes *Poll a flag's value.
 func (p *Poll) Set(s string) error {
