@@ -61,6 +61,8 @@ type Cluster struct {
 
 	settings map[string]string // read back
 	facts    facts
+	shim     shim    // preloaded into the servers, see Spec.Clock
+	tracers  tracers // what makes disks slow, see SlowDisk
 	readyIn  time.Duration
 
 	stopOnce sync.Once
@@ -84,6 +86,7 @@ type Node struct {
 	logFrom int64 // where this start's lines begin
 	command []string
 	probes  probeCount
+	asked   asked
 }
 
 // NodeCounters are one server's counters since its start.
@@ -312,6 +315,7 @@ func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 	list := make([]NodeCounters, c.spec.Nodes)
 	err := c.each(func(i int, n *Node) error {
 		m, err := c.driver.counters(ctx, c, n)
+		n.asked.takeOff(m)
 		list[i] = NodeCounters{Node: n.Name, Counters: m}
 		if errors.Is(err, errFollower) {
 			list[i].Follower, err = true, nil
@@ -349,6 +353,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 			s.changing.Lock()
 			defer s.changing.Unlock()
 		}
+		c.detachAll(ctx)
 		c.stopErr = sideBySide(slices.Concat(c.Nodes(), c.watchers), func(_ int, n *Node) error {
 			if n.Process == nil {
 				return nil // it was never launched
