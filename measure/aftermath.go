@@ -130,21 +130,6 @@ func (d *derivation) paused() []checker.Interval {
 	return list
 }
 
-// stopped lists the pauses proper, for sentences.
-func (d *derivation) stopped() []checker.Interval {
-	var list []checker.Interval
-	for _, f := range d.faults {
-		if f.what.OnClient() && f.what.Action == scenario.ActPause && f.injected != 0 {
-			to := f.end()
-			if f.healing == 0 {
-				to = d.samples.End
-			}
-			list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
-		}
-	}
-	return list
-}
-
 // deaths tells which clients a fault killed, and when: whoever shared a process
 // with its target died with it.
 func (d *derivation) deaths() map[uint32]int64 {

@@ -149,6 +149,9 @@ func (d *derivation) registers(rep checker.Report) {
 
 func (d *derivation) witness(w checker.Witness) scenario.Witness {
 	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: d.history.Keys[w.Key], Sentence: d.sentence(w), LengthNS: w.Length(), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
+	for _, f := range d.around(w) {
+		out.Faults = append(out.Faults, f.id)
+	}
 	for _, c := range w.Calls {
 		call := scenario.WitnessCall{
 			Client: c.Client, Name: d.history.Clients[c.Client], Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/checker"
@@ -93,7 +92,7 @@ func (d *derivation) sentence(w checker.Witness) string {
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
-	return s + d.pauses(w)
+	return s + d.suffered(w)
 }
 
 // client and key name whom a sentence is about: as the history's source does,
@@ -117,25 +116,4 @@ func register(c history.Call) string {
 		return "fenced"
 	}
 	return "plain"
-}
-
-// pauses names the pauses of the clients of a witness that touch it.
-func (d *derivation) pauses(w checker.Witness) string {
-	if len(w.Calls) == 0 {
-		return ""
-	}
-	from, to := w.From, w.To
-	for _, c := range w.Calls {
-		from, to = min(from, c.Invoke), max(to, c.Invoke, c.Return)
-	}
-	var b strings.Builder
-	for _, p := range d.stopped() {
-		for _, c := range w.Calls {
-			if c.Client == p.Client && p.From < to && p.To > from {
-				fmt.Fprintf(&b, "; %s was paused from %s to %s", d.client(p.Client), d.when(p.From), d.when(p.To))
-				break
-			}
-		}
-	}
-	return b.String()
 }

@@ -272,6 +272,7 @@ type Witness struct {
 	Sentence string        `json:"sentence"`           // what happened, for a person
 	LengthNS int64         `json:"length_ns,omitempty"`
 	Cause    string        `json:"cause,omitempty"`
+	Faults   []string      `json:"faults,omitempty"` // ids of those that were in force for its clients, or for servers
 	Calls    []WitnessCall `json:"calls"`
 }
 

@@ -86,7 +86,7 @@ func filled() scenario.Document {
 				Registers:       []scenario.Register{{Name: "plain", Acknowledged: 2, Final: 1, LostUpdates: 1, StaleWrites: &n, Rejected: 1}},
 				ContendedGrants: 1, LongestStuckNS: 1, TakeoverBoundNS: 1, LossSignals: &scenario.LossSignals{InTime: 1, Late: 1, Missing: 1, WorstLateNS: 1}, Orphans: &n, Causes: []scenario.Cause{{Cause: text, Count: 1, Breaches: 1}},
 				Witnesses: []scenario.Witness{{
-					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text,
+					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text, Faults: []string{text},
 					Calls: []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1}},
 				}},
 				Damage: []string{text},

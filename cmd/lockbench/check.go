@@ -235,7 +235,7 @@ func (a *app) explainOne(scenarios []scenario.Result, n int) error {
 	before := 0
 	for _, r := range scenarios {
 		if i := n - 1 - before; i < len(r.Safety.Witnesses) {
-			explain(a.stdout, r.Name, n, total, r.Safety.Witnesses[i])
+			explain(a.stdout, r.Name, n, total, r.Safety.Witnesses[i], r.Faults)
 			return nil
 		}
 		before += len(r.Safety.Witnesses)

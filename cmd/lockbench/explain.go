@@ -21,11 +21,13 @@ type moment struct {
 	client uint32
 	text   string
 	held   int // 1: a hold begins; -1: one ends
+	fault  bool
 }
 
 // explain draws a witness as a table: time goes down, each client has a
-// column, and a bar in it stands for a hold as its client saw it.
-func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
+// column, and a bar in it stands for a hold as its client saw it. The faults that
+// were in force have the last column.
+func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults []scenario.FaultResult) {
 	key := x.KeyName
 	if key == "" {
 		key = fmt.Sprintf("k%d", x.Key)
@@ -50,8 +52,14 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
 		names[c.Client] = clientName(c)
 	}
 	slices.Sort(clients)
+	columns := len(clients)
+	if list := faultMoments(x, faults); len(list) > 0 {
+		columns++
+		moments = append(moments, list...)
+		slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	}
 	const timeWidth = 16
-	column := min(40, (explainWidth-timeWidth)/len(clients))
+	column := min(40, (explainWidth-timeWidth)/columns)
 	row := func(at string, cells []string) {
 		line := fmt.Sprintf("%*s  ", timeWidth-2, at)
 		for _, cell := range cells {
@@ -60,16 +68,23 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintln(w)
-	head := make([]string, len(clients))
+	head := make([]string, columns)
 	for i, c := range clients {
 		head[i] = names[c]
+	}
+	if columns > len(clients) {
+		head[len(clients)] = "faults"
 	}
 	row("s", head)
 	holds := make([]int, len(clients))
 	for i, m := range moments {
 		k := slices.Index(clients, m.client)
-		holds[k] += m.held
-		cells, both := make([]string, len(clients)), 0
+		if m.fault {
+			k = len(clients)
+		} else {
+			holds[k] += m.held
+		}
+		cells, both := make([]string, columns), 0
 		for j, h := range holds {
 			if h > 0 {
 				cells[j] = "|"
@@ -91,6 +106,21 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness) {
 			row("+ "+(time.Duration(moments[i+1].at-m.at)).Round(time.Microsecond).String(), gap)
 		}
 	}
+}
+
+// faultMoments are the beginnings and ends of a witness's faults.
+func faultMoments(x scenario.Witness, faults []scenario.FaultResult) []moment {
+	var list []moment
+	for _, f := range faults {
+		if !slices.Contains(x.Faults, f.ID) || f.InjectedNS == 0 {
+			continue
+		}
+		list = append(list, moment{at: f.InjectedNS, fault: true, text: f.ID + " ..."})
+		if f.HealedNS > f.InjectedNS {
+			list = append(list, moment{at: f.HealedNS, fault: true, text: "... " + f.ID + " healed"})
+		}
+	}
+	return list
 }
 
 func counted(n int) string {
