@@ -4,212 +4,368 @@ import (
 	"errors"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
-// conn is one connection. mode is read on every call; everything else is
-// touched only when something is wrong, or when a deadline is set.
+// conn is a connection of a Dialer. While no rule concerns it, its calls go
+// straight to the socket, after a look at slow. When a rule comes, calls under
+// way are driven out of the socket by a deadline that has passed, and from then
+// on the line stands between the user and the socket: what is written is queued
+// and sent by a goroutine, what comes is queued by another. When all rules are
+// lifted and a queue is empty, that direction is fast again.
 type conn struct {
 	net.Conn
+	line
 	dialer *Dialer
-	mode   atomic.Int32 // Mode, or one of the two below
+	addr   string // as dialled
+	raw    *rawConn
+	slow   [2]atomic.Bool
 
-	mu            sync.Mutex
-	wake          chan struct{} // closed and replaced whenever a waiter should look again
-	readDeadline  time.Time
-	writeDeadline time.Time
-	closed        bool
-	pending       []byte // read before or during a stall, not yet delivered
-	pendingErr    error
+	// Guarded by line.mu.
+	deadline         [2]time.Time // as the user set them
+	left             error        // why the user has it no more: closed or reset
+	failed           error        // what the socket said to a queued write
+	filling, sending bool         // the goroutines
 }
 
-// States of one connection beyond the dialer's modes.
-const (
-	backlog = int32(100 + iota) // passing again, but pending goes first
-	broken                      // reset
-)
+func newConn(nc net.Conn, d *Dialer, address string) *conn {
+	c := &conn{Conn: nc, dialer: d, addr: address}
+	c.wire = &wire{}
+	c.flows[out].dst = nc
+	c.raw = newRawConn(c)
+	return c
+}
 
-// Read delivers what came. Bytes that arrive during a stall are kept until it
-// is over: a read whose deadline passes meanwhile times out without losing
-// them.
+func (c *conn) address() string { return c.addr }
+
+// Read delivers what came and may pass. A read whose deadline passes loses
+// nothing of what comes later.
 func (c *conn) Read(b []byte) (int, error) {
-	if c.mode.Load() == int32(Pass) {
+	for !c.slow[in].Load() {
 		n, err := c.Conn.Read(b)
-		switch m := c.mode.Load(); {
-		case m == int32(Pass), m == int32(Refuse):
-			return n, err
-		case m == broken:
-			return 0, c.opError("read", syscall.ECONNRESET)
-		case n == 0 && errors.Is(err, os.ErrDeadlineExceeded):
-			return 0, err
+		if c.slow[in].Load() && c.divert(b[:n], err) {
+			break
 		}
-		// The read was under way when the stall came.
-		c.mu.Lock()
-		c.pending, c.pendingErr = append(c.pending, b[:n]...), err
-		c.mu.Unlock()
+		if n > 0 || !c.interrupted(in, err) {
+			return n, err
+		}
 	}
 	return c.slowRead(b)
 }
 
-func (c *conn) slowRead(b []byte) (int, error) {
-	if err := c.wait("read", func() time.Time { return c.readDeadline }); err != nil {
-		return 0, err
+// divert queues what a read brought that was under way when a rule came. It is
+// false if the rule is gone already.
+func (c *conn) divert(b []byte, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.slow[in].Load() {
+		return false
+	}
+	if len(b) > 0 {
+		c.push(in, b, nil)
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.push(in, nil, err)
+	}
+	return true
+}
+
+// interrupted tells whether err comes of our own deadline, not of the user's.
+func (c *conn) interrupted(d direction, err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
 	}
 	c.mu.Lock()
-	if len(c.pending) > 0 {
-		n := copy(b, c.pending)
-		c.pending = c.pending[n:]
-		c.settle()
-		c.mu.Unlock()
-		return n, nil
-	}
-	if err := c.pendingErr; err != nil {
-		c.pendingErr = nil
-		c.settle()
-		c.mu.Unlock()
-		return 0, err
-	}
-	c.settle()
-	c.mu.Unlock()
-	if c.mode.Load() == int32(Pass) {
-		return c.Read(b)
-	}
-	return c.Conn.Read(b) // Refuse: new dials only
+	defer c.mu.Unlock()
+	return !c.expired(d)
 }
 
-// settle enters the backlog state while something is pending, and leaves it
-// after. c.mu is held.
-func (c *conn) settle() {
-	if len(c.pending) == 0 && c.pendingErr == nil {
-		c.pending = nil
-		c.mode.CompareAndSwap(backlog, int32(Pass))
+func (c *conn) slowRead(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if err := c.lost(in); err != nil {
+			return 0, c.opError("read", err)
+		}
+		c.settle()
+		if !c.slow[in].Load() {
+			c.mu.Unlock()
+			n, err := c.Read(b)
+			c.mu.Lock()
+			return n, err
+		}
+		ok, n, again := c.next(in)
+		if ok {
+			if end := c.flows[in].queue[0].end; end != nil {
+				return 0, end // and stays: it is said again
+			}
+			n = copy(b, c.flows[in].queue[0].b[:n])
+			c.pop(in, n)
+			c.settle()
+			return n, nil
+		}
+		if !c.filling && !c.flows[in].ended {
+			c.filling = true
+			go c.receive()
+		}
+		c.wait(earliest(again, c.deadline[in]))
+	}
+}
+
+// receive queues what comes, as long as there are rules and a user.
+func (c *conn) receive() {
+	c.mu.Lock()
+	robber := c.fill(in, c.Conn, func() bool { return c.left != nil || c.wire.plain() })
+	c.filling = false
+	c.settle()
+	c.rouse()
+	c.mu.Unlock()
+	if robber != nil {
+		c.dialer.hub.robbed(c, robber)
+	}
+}
+
+// Write sends b, or queues it while rules are in force: it then answers success
+// as a kernel does that has room for b, whatever becomes of it.
+func (c *conn) Write(b []byte) (int, error) {
+	done := 0
+	for !c.slow[out].Load() {
+		n, err := c.Conn.Write(b[done:])
+		done += n
+		if err == nil {
+			return done, nil
+		}
+		// Writers are expected to take turns, as all drivers do: one that was
+		// interrupted half way goes on with the rest as if nobody had come between.
+		if !c.slow[out].Load() && !c.interrupted(out, err) {
+			return done, err
+		}
+	}
+	n, err := c.slowWrite(b[done:])
+	return done + n, err
+}
+
+func (c *conn) slowWrite(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := 0
+	for {
+		if err := c.lost(out); err != nil {
+			return done, c.opError("write", err)
+		}
+		c.settle()
+		if !c.slow[out].Load() {
+			c.mu.Unlock()
+			n, err := c.Write(b[done:])
+			c.mu.Lock()
+			return done + n, err
+		}
+		if c.failed != nil {
+			if c.wire.hidesEnd() {
+				return len(b), nil
+			}
+			return done, c.failed
+		}
+		if room := limit - c.flows[out].size; room > 0 {
+			n := min(room, len(b)-done)
+			c.push(out, b[done:done+n], nil)
+			c.startSending()
+			if done += n; done == len(b) {
+				return done, nil
+			}
+			continue
+		}
+		c.wait(c.deadline[out])
+	}
+}
+
+func (c *conn) startSending() {
+	if !c.sending {
+		c.sending = true
+		go c.send()
+	}
+}
+
+// send sends what is queued, as long as there are rules or something is
+// queued; for a connection that its user has left it ends the socket as well.
+func (c *conn) send() {
+	c.mu.Lock()
+	end, err := c.drain(out, func() bool { return c.left != nil || c.wire.plain() })
+	c.sending = false
+	if err != nil {
+		c.failed, c.flows[out].dead = err, true
+		c.drop(out)
+	}
+	over := end != nil || err != nil && c.left != nil
+	c.settle()
+	c.rouse()
+	c.mu.Unlock()
+	if !over {
 		return
 	}
-	c.mode.CompareAndSwap(int32(Pass), backlog)
+	if end == errReset {
+		abort(c.Conn)
+	} else {
+		_ = c.Conn.Close()
+	}
+	c.dialer.hub.leave(c)
 }
 
-// Write sends b. A write that meets a stall sends nothing until it is over.
-func (c *conn) Write(b []byte) (int, error) {
-	if c.mode.Load() != int32(Pass) {
-		if err := c.wait("write", func() time.Time { return c.writeDeadline }); err != nil {
-			return 0, err
-		}
+// lost is why a call in a direction can only fail, or nil. c.mu is held.
+func (c *conn) lost(d direction) error {
+	if c.left != nil {
+		return c.left
 	}
-	n, err := c.Conn.Write(b)
-	if err != nil && c.mode.Load() == broken {
-		err = c.opError("write", syscall.ECONNRESET)
+	if c.expired(d) {
+		return os.ErrDeadlineExceeded
 	}
-	return n, err
+	return nil
 }
 
-// wait returns when the connection passes again, or why it never will.
-func (c *conn) wait(op string, deadline func() time.Time) error {
-	for {
-		c.mu.Lock()
-		mode, until, wake, closed := c.mode.Load(), deadline(), c.wake, c.closed
-		c.mu.Unlock()
-		switch {
-		case mode == broken:
-			return c.opError(op, syscall.ECONNRESET)
-		case closed:
-			return c.opError(op, net.ErrClosed)
-		case mode != int32(Stall):
-			return nil
-		case !until.IsZero() && !time.Now().Before(until):
-			return c.opError(op, os.ErrDeadlineExceeded)
-		}
-		expired, stop := timer(until)
-		select {
-		case <-wake:
-		case <-expired:
-		}
-		stop()
-	}
+func (c *conn) expired(d direction) bool {
+	return !c.deadline[d].IsZero() && !time.Now().Before(c.deadline[d])
 }
 
 func (c *conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
-// set follows the dialer's mode.
-func (c *conn) set(m Mode) {
+// follow puts the connection under the rules of w.
+func (c *conn) follow(w *wire) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := int32(m)
-	if m == Pass && (len(c.pending) > 0 || c.pendingErr != nil) {
-		next = backlog
+	c.change(w)
+	if c.left != nil {
+		return
 	}
-	c.mode.Store(next)
+	if w.plain() {
+		if c.filling {
+			_ = c.Conn.SetReadDeadline(past)
+		}
+		c.settle()
+		return
+	}
+	if !c.slow[in].Swap(true) {
+		_ = c.Conn.SetReadDeadline(past)
+	}
+	if !c.slow[out].Swap(true) {
+		c.flows[out].interrupt()
+	}
+}
+
+// settle makes the directions fast in which nothing is left to do. c.mu is
+// held.
+func (c *conn) settle() {
+	if c.left != nil || !c.wire.plain() {
+		return
+	}
+	if c.slow[in].Load() && !c.filling && len(c.flows[in].queue) == 0 {
+		_ = c.Conn.SetReadDeadline(c.deadline[in])
+		c.slow[in].Store(false)
+	}
+	if f := &c.flows[out]; c.slow[out].Load() && !c.sending && !f.dead && len(f.queue) == 0 {
+		f.interrupted = false
+		_ = c.Conn.SetWriteDeadline(c.deadline[out])
+		c.slow[out].Store(false)
+	}
+}
+
+// leave ends the user's part: every call fails from now on. c.mu is held.
+func (c *conn) leave(why error) {
+	c.left = why
+	c.slow[in].Store(true)
+	c.slow[out].Store(true)
+	c.drop(in)
+	c.flows[in].dead = true
 	c.rouse()
 }
 
-// rouse lets waiters look again. c.mu is held.
-func (c *conn) rouse() {
-	close(c.wake)
-	c.wake = make(chan struct{})
+// linger leaves it to the rules when the socket may end. c.mu is held.
+func (c *conn) linger(end error) {
+	// A call that is in the socket still must leave it.
+	_ = c.Conn.SetReadDeadline(past)
+	if !c.flows[out].sending {
+		c.flows[out].interrupt()
+	}
+	c.push(out, nil, end)
+	c.startSending()
 }
 
-func (c *conn) reset() {
+// sever breaks the connection for its user, and for the server too unless a
+// rule holds that back.
+func (c *conn) sever() bool {
 	c.mu.Lock()
-	c.mode.Store(broken)
-	c.rouse()
-	c.mu.Unlock()
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // the close below then sends RST instead of FIN
+	defer c.mu.Unlock()
+	if c.left != nil {
+		return false
 	}
-	_ = c.Conn.Close()
+	c.leave(errReset)
+	c.drop(out)
+	if c.wire.held[out] && !c.flows[out].dead {
+		c.linger(errReset)
+		return false
+	}
+	abort(c.Conn)
+	return true
 }
 
-// Close closes the connection and ends every wait on it.
+// Close ends every call. What was written is sent first, and the server hears
+// of the close, when the rules allow: until then the socket stays.
 func (c *conn) Close() error {
-	c.dialer.forget(c)
 	c.mu.Lock()
-	c.closed = true
-	c.rouse()
+	if c.left != nil {
+		again := c.left == net.ErrClosed
+		c.left = net.ErrClosed
+		c.mu.Unlock()
+		if again {
+			return c.opError("close", net.ErrClosed)
+		}
+		return nil // it was reset
+	}
+	c.leave(net.ErrClosed)
+	f := &c.flows[out]
+	if !f.dead && (len(f.queue) > 0 || c.wire.held[out] || c.wire.late) {
+		c.linger(net.ErrClosed)
+		c.mu.Unlock()
+		c.dialer.hub.quit(c)
+		return nil
+	}
 	c.mu.Unlock()
+	c.dialer.hub.leave(c)
 	return c.Conn.Close()
 }
 
 func (c *conn) SetDeadline(t time.Time) error {
-	c.setDeadlines(&t, &t)
-	return c.Conn.SetDeadline(t)
+	return errors.Join(c.setDeadline(in, t), c.setDeadline(out, t))
 }
 
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.setDeadlines(&t, nil)
-	return c.Conn.SetReadDeadline(t)
-}
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.setDeadline(in, t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(out, t) }
 
-func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.setDeadlines(nil, &t)
-	return c.Conn.SetWriteDeadline(t)
-}
-
-// setDeadlines keeps what a waiter needs, and rouses waiters if there can be
-// any.
-func (c *conn) setDeadlines(read, write *time.Time) {
+// setDeadline keeps a deadline, for the socket has deadlines of ours while the
+// direction is slow.
+func (c *conn) setDeadline(d direction, t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if read != nil {
-		c.readDeadline = *read
-	}
-	if write != nil {
-		c.writeDeadline = *write
-	}
-	if c.mode.Load() != int32(Pass) {
+	c.deadline[d] = t
+	switch {
+	case c.left != nil:
+		return c.opError("set", c.left)
+	case c.slow[d].Load():
 		c.rouse()
+		return nil
+	case d == in:
+		return c.Conn.SetReadDeadline(t)
+	default:
+		return c.Conn.SetWriteDeadline(t)
 	}
 }
 
-// SyscallConn gives drivers the raw descriptor for their liveness checks,
-// which look past any fault.
-func (c *conn) SyscallConn() (syscall.RawConn, error) {
-	sc, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return nil, errors.ErrUnsupported
+// earliest is the earlier of two times, of which the zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return sc.SyscallConn()
+	return a
 }

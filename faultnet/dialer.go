@@ -3,127 +3,117 @@ package faultnet
 import (
 	"context"
 	"net"
-	"sync"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// Mode is a lasting state of a dialer's network.
-type Mode int32
-
-// The modes. Pass is the zero value: everything works.
-const (
-	Pass Mode = iota
-	// Stall: reads, writes and new dials wait until the mode changes, their
-	// deadline passes or the connection is closed, as if packets got lost.
-	// What was on its way arrives afterwards.
-	Stall
-	// Refuse: new dials fail with ECONNREFUSED; what is connected goes on.
-	Refuse
-)
-
-// Dialer opens connections that can be faulted later. The zero value is ready
-// and passes everything. It is safe for concurrent use.
+// Dialer opens connections that rules can be put on while they are in use. The
+// zero value is ready and passes everything. It is safe for concurrent use, but
+// for its fields, which are set before.
+//
+// It is part of the client: when the client's process is killed, the kernel
+// closes its connections, whatever the rules say. Where the server must not
+// hear of that, see Proxy.
 type Dialer struct {
-	mu      sync.Mutex
-	mode    Mode
-	conns   map[*conn]struct{}
-	changed chan struct{} // closed at the next change of mode; nil while nobody waits
+	// Source is the local address to dial from; nil is the system's choice.
+	Source net.IP
+	// Via names addresses to dial instead of others. Rules and Peers speak of
+	// those that were asked for.
+	Via map[string]string
+
+	hub hub
 }
 
+// Apply puts a rule in force on the connections to addresses (none: to all),
+// present and future, and returns when it is. The addresses are meant as they
+// are dialled. It is an error if a rule of that id is in force.
+func (d *Dialer) Apply(id string, addresses []string, r Rule) error {
+	return d.hub.apply(id, addresses, r)
+}
+
+// Lift takes a rule away, and tells what it did. What it held back passes then,
+// unless another rule holds it. There need not be such a rule.
+func (d *Dialer) Lift(id string) Effect { return d.hub.lift(id) }
+
 // Dial connects to address. Its signature is what drivers take as a dialer.
-// The connection implements syscall.Conn.
+// The connection implements syscall.Conn. While a rule cuts the address off,
+// Dial waits until it is lifted or ctx ends; while a rule makes the address
+// late, it takes a round trip longer.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if err := d.admit(ctx, network); err != nil {
+	w, err := d.hub.admit(ctx, network, address)
+	if err != nil {
 		return nil, err
 	}
-	var base net.Dialer
-	nc, err := base.DialContext(ctx, network, address)
+	serial := d.hub.number()
+	if err := roundTrip(ctx, network, w, serial); err != nil {
+		return nil, err
+	}
+	base := net.Dialer{}
+	if d.Source != nil && strings.HasPrefix(network, "tcp") {
+		base.LocalAddr = &net.TCPAddr{IP: d.Source}
+	}
+	target := address
+	if via, ok := d.Via[address]; ok {
+		target = via
+	}
+	nc, err := base.DialContext(ctx, network, target)
 	if err != nil {
 		return nil, err // a *net.OpError: it names the address already
 	}
-	c := &conn{Conn: nc, dialer: d, wake: make(chan struct{})}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.conns == nil {
-		d.conns = make(map[*conn]struct{})
+	c := newConn(nc, d, address)
+	c.serial = serial
+	if !d.hub.join(c) {
+		abort(nc)
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
-	d.conns[c] = struct{}{}
-	c.mode.Store(int32(d.mode))
+	// A cut that came meanwhile holds back the answer that it is connected.
+	if _, err := d.hub.admit(ctx, network, address); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 
-// admit waits out a stall and refuses what is to be refused.
-func (d *Dialer) admit(ctx context.Context, network string) error {
-	for {
-		d.mu.Lock()
-		mode := d.mode
-		if d.changed == nil {
-			d.changed = make(chan struct{})
+// roundTrip waits as long as rules make a connection's first exchange late.
+func roundTrip(ctx context.Context, network string, w *wire, serial uint64) error {
+	if !w.late {
+		return nil
+	}
+	const first = ^uint64(0) // no piece of the streams themselves
+	late := w.lateness(serial<<1|uint64(in), first) + w.lateness(serial<<1|uint64(out), first)
+	passed, stop := timer(time.Now().Add(late))
+	defer stop()
+	select {
+	case <-passed:
+		return nil
+	case <-ctx.Done():
+		return &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+	}
+}
+
+// Open is the number of connections that are open now. One that its user has
+// closed does not count, though a rule may hold back its end.
+func (d *Dialer) Open() int { return len(d.open()) }
+
+// Peers are the addresses that connections are open to now, as they were
+// dialled, sorted, each once.
+func (d *Dialer) Peers() []string {
+	open := d.open()
+	slices.Sort(open)
+	return slices.Compact(open)
+}
+
+// open lists the addresses of the open connections.
+func (d *Dialer) open() []string {
+	d.hub.mu.Lock()
+	defer d.hub.mu.Unlock()
+	var open []string
+	for m, used := range d.hub.members {
+		if used {
+			open = append(open, m.address())
 		}
-		changed := d.changed
-		d.mu.Unlock()
-		switch mode {
-		case Pass:
-			return nil
-		case Refuse:
-			return &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
-		}
 	}
-}
-
-// Set changes the mode of all connections, present and future. Set(Pass)
-// heals.
-func (d *Dialer) Set(m Mode) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mode = m
-	for c := range d.conns {
-		c.set(m)
-	}
-	if d.changed != nil {
-		close(d.changed)
-		d.changed = nil
-	}
-}
-
-// Reset breaks every present connection as a peer does that died: TCP ones
-// with an RST. Calls under way and later ones fail with ECONNRESET. New dials
-// are not touched. It returns the number of connections it broke.
-func (d *Dialer) Reset() int {
-	d.mu.Lock()
-	conns := d.conns
-	d.conns = nil
-	d.mu.Unlock()
-	for c := range conns {
-		c.reset()
-	}
-	return len(conns)
-}
-
-// Open is the number of connections that are open now.
-func (d *Dialer) Open() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.conns)
-}
-
-func (d *Dialer) forget(c *conn) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.conns, c)
-}
-
-// timer is a channel that fires at t, or never for the zero time.
-func timer(t time.Time) (<-chan time.Time, func()) {
-	if t.IsZero() {
-		return nil, func() {}
-	}
-	tm := time.NewTimer(time.Until(t))
-	return tm.C, func() { tm.Stop() }
+	return open
 }

@@ -1,6 +1,9 @@
 package faultnet
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Rule says what is wrong between a client and some addresses while it is in
 // force. The zero value is a link without fault. Several rules on one link add
@@ -33,6 +36,23 @@ type Rule struct {
 	// Seed decides what Jitter draws.
 	Seed uint64 `json:"seed,omitempty"`
 }
+
+// check says what cannot be meant.
+func (r Rule) check() error {
+	if r.Delay < 0 || r.Jitter < 0 || r.Rate < 0 {
+		return errors.New("delay, jitter and rate cannot be negative")
+	}
+	return nil
+}
+
+// lasts tells whether the rule has something to do with connections after it
+// was put in force.
+func (r Rule) lasts() bool {
+	return r.CutIn || r.CutOut || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.LoseReply
+}
+
+// breaks tells whether the rule breaks the present connections.
+func (r Rule) breaks() bool { return r.Reset || r.Refuse }
 
 // Effect counts what a rule did while it was in force.
 type Effect struct {
