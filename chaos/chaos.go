@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -65,21 +66,33 @@ type Gate interface {
 	Open()
 }
 
-// Kill is a process that a fault ended.
+// Kill is a client's process that a fault ended.
 type Kill struct {
 	Fault string // its id
 	PID   int
 }
 
 // Available says why a kind of fault cannot be injected on this machine, or
-// nil.
+// nil. Whether given servers can suffer it they say themselves.
 func Available(kind string) error {
-	switch kind {
-	case scenario.HolderPause, scenario.HolderKill, scenario.StepPause, scenario.StepKill:
-		return pauseAvailable() // a kill too makes sure of its target first
-	default:
+	k, ok := scenario.ParseFaultKind(kind)
+	if !ok {
 		return fmt.Errorf("no fault %q", kind)
 	}
+	if k.OnClient() && signalled(k.Action) {
+		return pauseAvailable() // a kill too makes sure of its target first
+	}
+	return nil
+}
+
+// signalled reports whether an action on a client is done by signals to its
+// process.
+func signalled(action string) bool {
+	switch action {
+	case scenario.ActPause, scenario.ActKill, scenario.ActCutKill, scenario.ActStarve:
+		return true
+	}
+	return false
 }
 
 // Schedule is the faults of one scenario.
@@ -90,77 +103,154 @@ type Schedule struct {
 	Start, End int64
 	Clock      history.Clock
 	Clients    Clients
-	Gate       Gate
+	Gate       Gate // nil: nobody can be met at a step
 	Log        *Log
-	Servers    Servers  // nil: there are none that could be hit
-	Wires      Wires    // nil: none
-	Journal    Journal  // nil: nobody is to heal what we cannot
-	Keys       []string // their names, by key
-	TTL        time.Duration
+	Servers    Servers       // nil: there are none that could be hit
+	Wires      Wires         // nil: none
+	Journal    Journal       // nil: nobody is to heal what we cannot
+	Keys       []string      // their names, by key
+	TTL        time.Duration // of the clients' leases
 	// Takeover says that a kill may hit all clients of a process, since those
 	// beside a holder are holders too.
 	Takeover bool
 }
 
-// Run carries out the schedule and returns when every fault is healed or
-// missed, with the processes that it ended. When ctx ends, faults in force are
-// healed at once. The error tells of a heal that failed or a log that could not
-// be written; a fault that missed is no error but an event.
+// engine is a schedule that is being carried out.
+type engine struct {
+	Schedule
+	undo   stack
+	claims claims
+}
+
+// Run carries out the schedule, each fault at its time and beside the others,
+// and returns when every fault is healed or missed, with the clients' processes
+// that it ended. After the heal it looks for the first grant until the window
+// closes. When ctx ends, or a fault panics, what is in force is healed, the
+// latest first. The error tells of a heal that failed, and what is left of it,
+// of a log or a journal that could not be written, or of a panic; a fault that
+// missed is no error but an event.
 func (s Schedule) Run(ctx context.Context) ([]Kill, error) {
-	faults := slices.Clone(s.Faults)
-	slices.SortStableFunc(faults, func(a, b scenario.Fault) int { return int(a.At - b.At) })
-	var kills []Kill
-	var errs []error
-	for i, planned := range faults {
-		f := fault{Fault: planned, id: ID(i, planned), schedule: s}
+	e := &engine{Schedule: s}
+	faults := e.faults()
+	for _, f := range faults {
 		if err := f.log(scenario.FaultEvent{Event: "armed"}); err != nil {
-			return kills, errors.Join(append(errs, err)...)
+			return nil, err
 		}
-		if err := s.Clock.SleepUntil(ctx, s.Start+int64(f.At)); err != nil {
-			errs = append(errs, f.missed("the run ended before its time"))
-			continue
+	}
+	errs := make([]error, len(faults))
+	var wg sync.WaitGroup
+	for i, f := range faults {
+		wg.Go(func() { errs[i] = f.live(ctx) })
+	}
+	wg.Wait()
+	errs = append(errs, e.undo.unwind(ctx))
+
+	var kills []Kill
+	for _, f := range faults {
+		if f.killed != 0 {
+			kills = append(kills, Kill{Fault: f.id, PID: f.killed})
 		}
-		pid, err := f.run(ctx)
-		if pid != 0 {
-			kills = append(kills, Kill{Fault: f.id, PID: pid})
-		}
-		errs = append(errs, err)
 	}
 	return kills, errors.Join(errs...)
 }
 
-// fault is one fault under way.
+// fault is one fault of the schedule. It belongs to one goroutine.
 type fault struct {
 	scenario.Fault
-	id       string
-	schedule Schedule
+	*engine
+	kind   scenario.FaultKind
+	id     string
+	gate   turn
+	killed int // the pid of the client's process that it ended
 }
 
-// run carries the fault out. It answers the process that it ended, or 0.
-func (f fault) run(ctx context.Context) (killed int, err error) {
-	switch f.Kind {
-	case scenario.HolderPause:
-		return 0, f.holderPause(ctx)
-	case scenario.HolderKill:
-		return f.holderKill(ctx)
-	case scenario.StepPause:
-		return 0, f.stepPause(ctx)
-	case scenario.StepKill:
-		return f.stepKill(ctx)
+// faults lists the faults in the order of their times, and lets those that may
+// need the gate follow one another.
+func (e *engine) faults() []*fault {
+	var list []*fault
+	var gate turns
+	for _, p := range plan(e.Faults) {
+		f := &fault{Fault: p.Fault, engine: e, id: p.ID}
+		f.kind, _ = scenario.ParseFaultKind(p.Kind) // if it is none, inject says so
+		if f.Step != "" || f.wantsHeld() {
+			f.gate = gate.next()
+		}
+		list = append(list, f)
 	}
-	return 0, fmt.Errorf("fault %q: no such fault", f.Kind)
+	return list
+}
+
+// live is all of a fault, from the wait for its time to the first grant after
+// it.
+func (f *fault) live(ctx context.Context) (err error) {
+	defer func() {
+		if len(f.undo.of(f)) == 0 { // else who stands at the gate is let go with the heal
+			f.leaveGate()
+		}
+	}()
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Join(fmt.Errorf("fault %s: panic: %v\n%s", f.id, p, debug.Stack()), f.abandon(ctx))
+		}
+	}()
+	if err := f.Clock.SleepUntil(ctx, f.Start+int64(f.At)); err != nil {
+		return f.missed("the run ended before its time")
+	}
+	if f.kind.Target == scenario.TargetEach {
+		return f.roll(ctx)
+	}
+	in, err := f.inject(ctx)
+	if in == nil || err != nil {
+		return err
+	}
+	if err := f.sustain(ctx, in); err != nil {
+		return nil // the run is over: the stack heals it, the latest first
+	}
+	if err := in.close(ctx); err != nil {
+		return err
+	}
+	return f.firstGrant(ctx, in)
+}
+
+// sustain is what a fault does while it lasts.
+func (f *fault) sustain(ctx context.Context, in *injection) error {
+	if len(in.steps) == 0 {
+		return nil // there is nothing that could be healed
+	}
+	if f.kind.Action == scenario.ActStarve {
+		return f.starve(ctx, in)
+	}
+	return f.sleep(ctx, time.Duration(f.For))
+}
+
+// abandon undoes what a fault that panicked has done.
+func (f *fault) abandon(ctx context.Context) error {
+	injected := false
+	var errs []error
+	for _, in := range f.undo.of(f) {
+		injected = injected || in.recorded
+		errs = append(errs, in.close(ctx))
+	}
+	if !injected {
+		errs = append(errs, f.missed("the fault ended in a panic"))
+	}
+	return errors.Join(errs...)
 }
 
 // log adds an event of this fault.
-func (f fault) log(e scenario.FaultEvent) error {
+func (f *fault) log(e scenario.FaultEvent) error {
 	e.ID, e.Fault, e.Step = f.id, f.Kind, f.Step
-	_, err := f.schedule.Log.Add(e)
+	_, err := f.Log.Add(e)
 	return err
 }
 
-func (f fault) missed(reason string) error {
+func (f *fault) missed(reason string) error {
 	return f.log(scenario.FaultEvent{Event: "missed", Reason: reason})
 }
+
+// late reports whether what is left of the window is less than the fault lasts:
+// it would be cut by the end of the run, not by its heal.
+func (f *fault) late() bool { return f.Clock.Now()+int64(f.For) > f.End }
 
 // sleep waits for d, or until ctx ends and returns its error.
 func (s Schedule) sleep(ctx context.Context, d time.Duration) error {

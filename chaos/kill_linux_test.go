@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -26,8 +27,10 @@ func TestHolderKillMakesSureOfItsTarget(t *testing.T) {
 	c := startChild(t)
 	looks := 0
 	clients := fakeClients{
-		proc:    c,
-		holders: func() []Holding { return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}}} },
+		proc: c,
+		holders: func() []Holding {
+			return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}, Since: math.MaxInt64}}
+		},
 		holds: func(Holding) bool {
 			if still, err := allStopped(c.PID()); err != nil || !still {
 				t.Errorf("the second look came before the process stood still (%v)", err)
@@ -37,7 +40,7 @@ func TestHolderKillMakesSureOfItsTarget(t *testing.T) {
 		},
 	}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{{Kind: scenario.HolderKill}}, Clients: clients}, time.Minute)
-	if got := names(events); !equal(got, "armed", "injected", "effective") || looks != 2 {
+	if got := names(events); !equal(got, "armed", "injected", "effective", "first_grant") || looks != 2 {
 		t.Fatalf("events %v after %d looks", got, looks)
 	}
 	if !dead(c) || !slices.Equal(kills, []Kill{{Fault: "holder-kill-1", PID: c.PID()}}) {
@@ -56,7 +59,7 @@ func TestHolderKillOfAWholeProcess(t *testing.T) {
 		c := startChild(t)
 		clients := fakeClients{
 			proc: c, hosted: []uint32{7},
-			holders: func() []Holding { return []Holding{{Client: 3}} }, holds: func(Holding) bool { return true },
+			holders: func() []Holding { return []Holding{{Client: 3, Since: math.MaxInt64}} }, holds: func(Holding) bool { return true },
 		}
 		events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{{Kind: scenario.HolderKill}}, Clients: clients, Takeover: takeover}, time.Minute)
 		last := events[len(events)-1]
@@ -125,11 +128,11 @@ func TestStepPause(t *testing.T) {
 	}}
 	f := scenario.Fault{Kind: scenario.StepPause, Step: "between", For: scenario.Duration(20 * time.Millisecond)}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c}, Gate: g}, time.Minute)
-	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") || len(kills) > 0 || dead(c) {
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") || len(kills) > 0 || dead(c) {
 		t.Fatalf("events %v, kills %v", got, kills)
 	}
 	for _, e := range events {
-		if e.Step != "between" || (e.Event != "armed") != (e.Client != nil && *e.Client == 2 && *e.Key == 4 && e.Attempt != "" && e.PID == c.PID()) {
+		if e.Step != "between" || e.Event != "first_grant" && (e.Event != "armed") != (e.Client != nil && *e.Client == 2 && *e.Key == 4 && e.Attempt != "" && e.PID == c.PID()) {
 			t.Errorf("an event without its step or its target: %+v", e)
 		}
 	}
@@ -146,7 +149,7 @@ func TestStepKill(t *testing.T) {
 	g := &fakeGate{comes: 1}
 	f := scenario.Fault{Kind: scenario.StepKill, Step: "between"}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c}, Gate: g}, time.Minute)
-	if got := names(events); !equal(got, "armed", "injected", "effective") || !dead(c) || len(kills) != 1 {
+	if got := names(events); !equal(got, "armed", "injected", "effective", "first_grant") || !dead(c) || len(kills) != 1 {
 		t.Fatalf("events %v, dead is %v, kills %v", got, dead(c), kills)
 	}
 	if g.opened != 1 {

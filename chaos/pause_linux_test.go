@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,14 @@ type fakeClients struct {
 	holds   func(Holding) bool
 }
 
-func (f fakeClients) Holders() []Holding   { return f.holders() }
+// Holders are, where a test says nothing, one that gets every key after
+// everything: the first grant after any fault.
+func (f fakeClients) Holders() []Holding {
+	if f.holders == nil {
+		return []Holding{{Client: 99, Key: 4, Since: math.MaxInt64}}
+	}
+	return f.holders()
+}
 func (f fakeClients) Waiters() []Holding   { return nil }
 func (f fakeClients) Idle() []uint32       { return nil }
 func (f fakeClients) Holds(h Holding) bool { return f.holds(h) }
@@ -122,8 +130,10 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 	c := startChild(t)
 	var seenStopped atomic.Bool
 	clients := fakeClients{
-		proc:    c,
-		holders: func() []Holding { return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}}} },
+		proc: c,
+		holders: func() []Holding {
+			return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}, Since: math.MaxInt64}}
+		},
 		holds: func(Holding) bool {
 			still, err := allStopped(c.PID())
 			seenStopped.Store(err == nil && still)
@@ -131,7 +141,7 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 		},
 	}
 	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(20 * time.Millisecond)}, time.Minute, clients)
-	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") {
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") {
 		t.Fatalf("events %v", got)
 	}
 	if !seenStopped.Load() {
@@ -155,11 +165,11 @@ func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
 	looks := 0
 	clients := fakeClients{
 		proc:    c,
-		holders: func() []Holding { return []Holding{{Client: 1}} },
+		holders: func() []Holding { return []Holding{{Client: 1, Since: math.MaxInt64}} },
 		holds:   func(Holding) bool { looks++; return looks == 3 },
 	}
 	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Millisecond)}, time.Minute, clients)
-	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") || looks != 3 {
+	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") || looks != 3 {
 		t.Fatalf("events %v after %d looks, want an injection at the third", got, looks)
 	}
 }
@@ -179,7 +189,7 @@ func TestHolderPauseHealsWhenTheRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	clients := fakeClients{
 		proc:    c,
-		holders: func() []Holding { return []Holding{{Client: 1}} },
+		holders: func() []Holding { return []Holding{{Client: 1, Since: math.MaxInt64}} },
 		holds:   func(Holding) bool { cancel(); return true },
 	}
 	events := runSchedule(t, ctx, scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Hour)}, 2*time.Hour, clients)

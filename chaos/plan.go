@@ -18,14 +18,16 @@ type Planned struct {
 }
 
 // Plan lists the faults of a scenario in the order in which they are armed.
-func Plan(sc scenario.Scenario) []Planned {
-	faults := slices.Clone(sc.Faults)
+func Plan(sc scenario.Scenario) []Planned { return plan(sc.Faults) }
+
+func plan(faults []scenario.Fault) []Planned {
+	faults = slices.Clone(faults)
 	slices.SortStableFunc(faults, func(a, b scenario.Fault) int { return cmp.Compare(a.At, b.At) })
-	plan := make([]Planned, len(faults))
+	list := make([]Planned, len(faults))
 	for i, f := range faults {
-		plan[i] = Planned{ID(i, f), f}
+		list[i] = Planned{ID(i, f), f}
 	}
-	return plan
+	return list
 }
 
 // When says in words at what moment the fault fires.

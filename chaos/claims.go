@@ -1,0 +1,70 @@
+package chaos
+
+import (
+	"fmt"
+	"sync"
+)
+
+// claim is a part of the world that a fault takes hold of. Faults of the wire
+// add up, and share it; whoever stops a process, ends it or sets its clock needs
+// it alone: the heal of the one would undo the other.
+type claim struct {
+	what  string // client's pid, server's process
+	alone bool
+}
+
+// claims are who has what in hand. It is safe for concurrent use.
+type claims struct {
+	mu    sync.Mutex
+	taken []taken
+}
+
+type taken struct {
+	claim
+	by string // the fault's id
+}
+
+// take takes all of them or none.
+func (c *claims) take(id string, wanted []claim) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range wanted {
+		if by := c.conflict(w); by != "" {
+			return fmt.Errorf("%s is in the hands of %s", w.what, by)
+		}
+	}
+	for _, w := range wanted {
+		c.taken = append(c.taken, taken{w, id})
+	}
+	return nil
+}
+
+// free reports whether a claim could be taken now.
+func (c *claims) free(w claim) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conflict(w) == ""
+}
+
+func (c *claims) conflict(w claim) (by string) {
+	for _, t := range c.taken {
+		if t.what == w.what && (t.alone || w.alone) {
+			return t.by
+		}
+	}
+	return ""
+}
+
+// leave gives them back.
+func (c *claims) leave(id string, given []claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range given {
+		for i, t := range c.taken {
+			if t.claim == g && t.by == id {
+				c.taken = append(c.taken[:i], c.taken[i+1:]...)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// errEscaped: the target was not any more what it was when it was chosen.
+var errEscaped = errors.New("the target escaped")
+
+// prey is a client that a fault aims at, or by which it finds its servers.
+type prey struct {
+	Holding
+	how string
+	// stands reports whether it still is what it was chosen for.
+	stands func() bool
+	idle   bool // it neither holds nor waits, so its key means nothing
+}
+
+// event names the client.
+func (p prey) event() (e scenario.FaultEvent) {
+	e.Client = &p.Client
+	if !p.idle {
+		e.Key = &p.Key
+	}
+	if !p.Attempt.IsZero() {
+		e.Attempt = p.Attempt.String()
+	}
+	return e
+}
+
+// find waits for a client to aim at, by the fault's target and trigger. The
+// error is the reason of a miss.
+func (f *fault) find(ctx context.Context, try int) (prey, error) {
+	switch {
+	case f.Step != "":
+		h, _, err := f.catch(ctx, f.Step, f.Nth, never)
+		if err != nil {
+			return prey{}, err
+		}
+		if f.meant() {
+			return f.standing(h, f.Step), nil
+		}
+	case f.kind.Target == scenario.TargetStep:
+		return prey{}, fmt.Errorf("%s does not say at which step", f.Kind)
+	case f.wantsHeld():
+		h, came, err := f.catch(ctx, placeHeld, 0, f.longHeld)
+		if came {
+			return f.standing(h, placeHeld), nil
+		}
+		if err != nil && (f.late() || ctx.Err() != nil) {
+			return prey{}, err
+		}
+		// Nobody can be met there, or somebody holds so long that there is no need
+		// to.
+	}
+	return f.choose(ctx, try)
+}
+
+// meant reports whether the client that came to the fault's step is the one to
+// hit; else it only gives the moment.
+func (f *fault) meant() bool {
+	holds := f.Step == placeHeld || f.Step == placeReleasing
+	return f.kind.Target == scenario.TargetStep || holds && f.seeksHolder()
+}
+
+// seeksHolder reports whether the fault finds its target by who holds a lock.
+func (f *fault) seeksHolder() bool {
+	return f.kind.OnHolder() || f.kind.Target == scenario.TargetServing || f.kind.Action == scenario.ActEvict
+}
+
+// standing is the client at the gate. It moves no further; but it may lose the
+// lock there.
+func (f *fault) standing(h Holding, step string) prey {
+	p := prey{Holding: h, how: "the client stood at the step", stands: func() bool { return true }}
+	if f.Step == "" {
+		p.how += " " + step
+	}
+	if step == placeHeld && f.seeksHolder() {
+		p.stands = func() bool { return f.Clients.Holds(h) }
+	}
+	return p
+}
+
+// longHeld reports whether somebody has held a lock for long: such holds are not
+// over within a moment.
+func (f *fault) longHeld() bool {
+	now := f.Clock.Now()
+	return slices.ContainsFunc(f.Clients.Holders(), func(h Holding) bool { return now-h.Since > int64(longHold) })
+}
+
+// choose waits until there is somebody to choose from.
+func (f *fault) choose(ctx context.Context, try int) (prey, error) {
+	for {
+		if f.late() {
+			return prey{}, fmt.Errorf("%s (%d tries)", f.nobody(), try-1)
+		}
+		list := f.candidates()
+		if f.After > 0 {
+			list = f.unripe(list)
+		}
+		free, err := f.unclaimed(list)
+		if err != nil {
+			return prey{}, err
+		}
+		if len(free) > 0 {
+			if h := free[f.hash(try)%uint64(len(free))]; f.ripens(ctx, h) {
+				return f.chosen(h, try), nil
+			}
+		}
+		if f.sleep(ctx, time.Millisecond) != nil {
+			return prey{}, errors.New("the run ended before a client was found")
+		}
+	}
+}
+
+// nobody is why no client was found in time.
+func (f *fault) nobody() string {
+	switch f.kind.Target {
+	case scenario.TargetWaiter:
+		return "no client waited long enough to be hit while waiting"
+	case scenario.TargetNonholder:
+		return "no client could be hit that held nothing"
+	}
+	if f.After > 0 {
+		return fmt.Sprintf("no client held its lock until the hold was %g TTL old", f.After)
+	}
+	return "no client kept its lock long enough to be hit while holding it"
+}
+
+// candidates lists the clients that the fault may choose from.
+func (f *fault) candidates() []Holding {
+	switch f.kind.Target {
+	case scenario.TargetWaiter:
+		return f.Clients.Waiters()
+	case scenario.TargetNonholder:
+		list := f.Clients.Waiters()
+		for _, c := range f.Clients.Idle() {
+			list = append(list, Holding{Client: c})
+		}
+		slices.SortStableFunc(list, func(a, b Holding) int { return int(a.Client) - int(b.Client) })
+		return list
+	}
+	return f.Clients.Holders()
+}
+
+// unclaimed leaves out those in whose process another fault works. The error
+// says so if there is nobody else. Of the waiters the first one is meant.
+func (f *fault) unclaimed(list []Holding) ([]Holding, error) {
+	if !f.kind.OnClient() {
+		return list, nil
+	}
+	var free []Holding
+	var taken error
+	for _, h := range list {
+		if c, err := f.claimOn(h.Client); err == nil && !f.claims.free(c) {
+			taken = fmt.Errorf("client %d cannot be hit: another fault has its process in hand", h.Client)
+			continue
+		}
+		free = append(free, h)
+	}
+	if len(free) == 0 {
+		return nil, taken
+	}
+	if f.kind.Target == scenario.TargetWaiter {
+		free = free[:1]
+	}
+	return free, nil
+}
+
+// mark is the stamp at which a hold is as old as the fault wants it.
+func (f *fault) mark(h Holding) int64 { return h.Since + int64(f.After*float64(f.TTL)) }
+
+// unripe leaves out the holds that are past their mark.
+func (f *fault) unripe(list []Holding) []Holding {
+	now := f.Clock.Now()
+	return slices.DeleteFunc(list, func(h Holding) bool { return f.mark(h) < now })
+}
+
+// ripens waits until a hold has come to its mark, and reports whether it stands
+// by then.
+func (f *fault) ripens(ctx context.Context, h Holding) bool {
+	if f.After <= 0 {
+		return true
+	}
+	for {
+		rest := f.mark(h) - f.Clock.Now()
+		if rest <= 0 || !f.Clients.Holds(h) {
+			return rest <= 0 && f.Clients.Holds(h)
+		}
+		if f.sleep(ctx, min(time.Duration(rest), time.Millisecond)) != nil {
+			return false
+		}
+	}
+}
+
+// hash decides by the seed and the event, so that the order of goroutines
+// cannot change the choice.
+func (f *fault) hash(try int) uint64 {
+	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%d/%s/%d", f.Seed, f.id, try)
+	return sum.Sum64()
+}
+
+// chosen is a client that was found in shared memory.
+func (f *fault) chosen(h Holding, try int) prey {
+	same := func(x Holding) bool { return x.Client == h.Client && x.Attempt == h.Attempt }
+	p := prey{Holding: h, how: fmt.Sprintf("holder found in shared memory, try %d", try)}
+	p.stands = func() bool { return f.Clients.Holds(h) }
+	switch f.kind.Target {
+	case scenario.TargetWaiter:
+		p.how = fmt.Sprintf("longest waiter found in shared memory, try %d", try)
+		p.stands = func() bool { return slices.ContainsFunc(f.Clients.Waiters(), same) }
+	case scenario.TargetNonholder:
+		p.how = fmt.Sprintf("client without a lock found in shared memory, try %d", try)
+		p.idle = h.Attempt == history.Attempt{}
+		p.stands = func() bool {
+			return !slices.ContainsFunc(f.Clients.Holders(), func(x Holding) bool { return x.Client == h.Client })
+		}
+	}
+	return p
+}

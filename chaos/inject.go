@@ -1,0 +1,178 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// aim is whom a fault is about to hit: a client, or servers.
+type aim struct {
+	event   scenario.FaultEvent // names them
+	how     string              // they were found
+	claims  []claim
+	stopped []Process // would be left stopped if we died
+	prey    prey      // the client, or by whom the servers were found
+	proc    Process   // the client's
+	nodes   []int
+	lead    int // who led when the servers were chosen; -1: nobody does
+}
+
+// what says for the journal what is about to be done to whom.
+func (a aim) what(kind string) string {
+	var names []string
+	for _, n := range a.event.Nodes {
+		names = append(names, n.Name)
+	}
+	if len(names) == 0 && a.event.Client != nil {
+		names = append(names, fmt.Sprintf("client %d (pid %d)", *a.event.Client, a.event.PID))
+	}
+	return kind + " of " + strings.Join(names, ", ")
+}
+
+// inject finds a target, hits it and makes sure that it was hit. A target may
+// cease to be one before that: what was done is undone then, and the next is
+// tried, as long as the window allows. Without an injection the miss is on
+// record.
+func (f *fault) inject(ctx context.Context) (*injection, error) {
+	if why := f.impossible(); why != nil {
+		return nil, f.missed(why.Error())
+	}
+	for try := 1; ; try++ {
+		f.openGate()
+		a, err := f.aim(ctx, try)
+		if err != nil {
+			return nil, f.missed(err.Error())
+		}
+		in, err := f.begin(a)
+		if err != nil {
+			return nil, f.missed(err.Error())
+		}
+		if err = f.act(ctx, in); err == nil {
+			if f.kind.Action != scenario.ActPause {
+				f.leaveGate() // who is paused stands there until he may go on
+			}
+			return f.injected(ctx, in)
+		}
+		if undone := in.close(ctx); undone != nil {
+			return nil, errors.Join(undone, f.missed(err.Error()))
+		}
+		if !errors.Is(err, errEscaped) {
+			return nil, f.missed(err.Error())
+		}
+		// A little pause, so that the tries do not become a fault of their own.
+		if f.sleep(ctx, 5*time.Millisecond) != nil {
+			return nil, f.missed("the run ended before a target was hit")
+		}
+	}
+}
+
+// injected puts an injection on record. What cannot be put there is undone.
+func (f *fault) injected(ctx context.Context, in *injection) (*injection, error) {
+	if in.since == 0 {
+		in.since = f.Clock.Now()
+	}
+	if err := in.record(); err != nil {
+		return nil, errors.Join(err, in.close(ctx))
+	}
+	return in, nil
+}
+
+// impossible says why a fault cannot be injected, whoever its target were.
+func (f *fault) impossible() error {
+	switch {
+	case f.kind.Action == "":
+		return fmt.Errorf("no fault %q", f.Kind)
+	case f.kind.OnClient():
+		if f.Wires == nil && !(signalled(f.kind.Action) && f.kind.Action != scenario.ActCutKill) {
+			return fmt.Errorf("%s needs a way to the clients' connections and clocks, and there is none here", f.Kind)
+		}
+		return nil
+	case f.Servers == nil || len(f.Servers.Nodes()) == 0:
+		return fmt.Errorf("%s needs servers, and there are none here that could be hit", f.Kind)
+	case f.Wires == nil && f.throughWires():
+		return fmt.Errorf("%s needs a way to the clients' connections, and there is none here", f.Kind)
+	}
+	if err := f.Servers.Can(f.kind.Action); err != nil {
+		return fmt.Errorf("these servers cannot suffer %s: %w", f.kind.Action, err)
+	}
+	return nil
+}
+
+// aim finds the target. The error is the reason of a miss.
+func (f *fault) aim(ctx context.Context, try int) (aim, error) {
+	if f.kind.OnClient() {
+		p, err := f.find(ctx, try)
+		if err != nil {
+			return aim{}, err
+		}
+		return f.aimAt(p)
+	}
+	return f.aimAtServers(ctx, try)
+}
+
+// aimAt finds the process of a client, which must host nobody whom the fault may
+// not hit.
+func (f *fault) aimAt(p prey) (aim, error) {
+	proc, hosted, err := f.Clients.Process(p.Client)
+	if err != nil {
+		return aim{}, err
+	}
+	stops := signalled(f.kind.Action)
+	if stops && len(hosted) > 1 && !(f.Takeover && f.Kind == scenario.HolderKill) {
+		return aim{}, fmt.Errorf("the process of client %d hosts %d clients, and %s would hit them all: give each its own (leave workers out)", p.Client, len(hosted), f.Kind)
+	}
+	c, err := f.claimOn(p.Client)
+	if err != nil {
+		return aim{}, err
+	}
+	a := aim{event: p.event(), how: p.how, prey: p, proc: proc, claims: []claim{c}}
+	a.event.PID = proc.PID()
+	if stops {
+		a.stopped = []Process{proc}
+	}
+	return a, nil
+}
+
+// claimOn is what the fault has to take hold of to hit a client.
+func (f *fault) claimOn(client uint32) (claim, error) {
+	proc, _, err := f.Clients.Process(client)
+	if err != nil {
+		return claim{}, err
+	}
+	alone := signalled(f.kind.Action) || f.kind.Action == scenario.ActClock
+	return claim{fmt.Sprintf("the process of client %d (pid %d)", client, proc.PID()), alone}, nil
+}
+
+// act does to the target what the fault is to do, and makes sure of it. The
+// error is errEscaped if the target turned out to be none, or the reason of a
+// miss; what was done by then is undone by closing the injection.
+func (f *fault) act(ctx context.Context, in *injection) error {
+	if f.kind.OnClient() {
+		return f.actOnClient(ctx, in)
+	}
+	return f.actOnServers(ctx, in)
+}
+
+// firstGrant waits until somebody gets the lock that was hit after all is over,
+// or any lock if servers were hit. It looks from time to time, and so sees the
+// first grant whose hold lasts; the history has all of them.
+func (f *fault) firstGrant(ctx context.Context, in *injection) error {
+	after := max(in.over, in.since)
+	for f.Clock.Now() < f.End {
+		for _, h := range f.Clients.Holders() {
+			if h.Since <= after || f.kind.OnClient() && in.event.Key != nil && *in.event.Key != h.Key {
+				continue
+			}
+			return f.log(scenario.FaultEvent{Event: "first_grant", AtNS: h.Since, Client: &h.Client, Key: &h.Key, Attempt: h.Attempt.String()})
+		}
+		if f.sleep(ctx, 2*time.Millisecond) != nil {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+const (
+	// replyLook is how often it is looked whether the rule has swallowed a reply
+	// of a client that seems to do nothing: one that renews its lease, say.
+	replyLook = 250 * time.Millisecond
+	// replyGrace is given to a reply that is being swallowed.
+	replyGrace = 10 * time.Millisecond
+)
+
+// loseReply has a client's next request carried out and its reply swallowed.
+// Only the rule knows whether it did that, and tells when it is lifted: so that
+// is done as soon as the client has gone on to something else, which it does
+// when its call has returned; and if nothing was swallowed the next is waited
+// for.
+func (f *fault) loseReply(ctx context.Context, in *injection) error {
+	p := in.aim.prey
+	if !p.stands() {
+		return errEscaped
+	}
+	until := f.End
+	if f.For > 0 {
+		until = min(until, f.Clock.Now()+int64(f.For))
+	}
+	for {
+		before := f.doing(p.Client)
+		in.at = f.Clock.Now()
+		if err := f.apply(ctx, in, f.clientOf(in), nil, f.rule()); err != nil {
+			return err
+		}
+		f.leaveGate()
+		look := min(until, in.at+int64(replyLook))
+		for f.Clock.Now() < look && f.doing(p.Client) == before && f.sleep(ctx, time.Millisecond) == nil {
+		}
+		_ = f.sleep(ctx, replyGrace)
+		if err := in.back(ctx); err != nil {
+			return err
+		}
+		switch {
+		case in.effect.LostBytes > 0:
+			in.confirmed = "the reply was swallowed"
+			return nil
+		case ctx.Err() != nil:
+			return errors.New("the run ended before a reply was lost")
+		case f.Clock.Now() >= until:
+			return errors.New("no reply came that could be lost")
+		}
+	}
+}
+
+// deed is what a client is doing.
+type deed struct {
+	holds, waits bool
+	attempt      history.Attempt
+}
+
+func (f *fault) doing(client uint32) deed {
+	is := func(h Holding) bool { return h.Client == client }
+	if holders := f.Clients.Holders(); slices.ContainsFunc(holders, is) {
+		return deed{holds: true, attempt: holders[slices.IndexFunc(holders, is)].Attempt}
+	}
+	if waiters := f.Clients.Waiters(); slices.ContainsFunc(waiters, is) {
+		return deed{waits: true, attempt: waiters[slices.IndexFunc(waiters, is)].Attempt}
+	}
+	return deed{}
+}
