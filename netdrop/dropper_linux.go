@@ -79,6 +79,9 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.table == nil {
+		return fmt.Errorf("drop packets (%s): the dropper is closed", id)
+	}
 	if _, taken := d.rules[id]; taken {
 		return fmt.Errorf("drop packets (%s): a rule of that name is in force", id)
 	}
