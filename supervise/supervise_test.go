@@ -22,6 +22,10 @@ import (
 
 // The test binary is also the children that the tests start.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "watchdog" {
+		guard(os.Args[2])
+		return
+	}
 	switch os.Getenv("SUPERVISE_TEST_ROLE") {
 	case "":
 		os.Exit(m.Run())
@@ -29,6 +33,8 @@ func TestMain(m *testing.M) {
 		controller()
 	case "deaf": // takes no notice of SIGTERM
 		deaf()
+	case "hurt":
+		hurt()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,10 +74,17 @@ type told struct {
 
 func startController(t *testing.T, base string) (*exec.Cmd, told) {
 	t.Helper()
-	c := self(t, "controller", "SUPERVISE_TEST_BASE="+base)
+	return startRole(t, "controller", base, os.Stderr)
+}
+
+// startRole starts this program in a role that begins a run under base and
+// tells of it.
+func startRole(t *testing.T, role, base string, stderr io.Writer) (*exec.Cmd, told) {
+	t.Helper()
+	c := self(t, role, "SUPERVISE_TEST_BASE="+base)
 	cmd := exec.Command(c.Path)
 	cmd.Env = c.Env
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = stderr
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,23 +126,7 @@ func TestSweepGoesByStartTime(t *testing.T) {
 			cmd, dead := startController(t, base)
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			line, err := json.Marshal(map[string]any{"pid": p.PID(), "start_time": tt.change(p.StartTime()), "name": "sleeper"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			journal, err := filepath.Glob(filepath.Join(dead.Dir, "*.jsonl"))
-			if err != nil || len(journal) != 1 {
-				t.Fatalf("journal %v, %v", journal, err)
-			}
-			f, err := os.OpenFile(journal[0], os.O_WRONLY|os.O_APPEND, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A line cut short by the kill does no harm.
-			if _, err := fmt.Fprintf(f, "%s\n{\"pid\":1,\"start_time\":\"x\"}\n{\"pid\":2", line); err != nil {
-				t.Fatal(err)
-			}
-			f.Close()
+			writeJournal(t, dead.Dir, map[string]any{"pid": p.PID(), "start_time": tt.change(p.StartTime()), "name": "sleeper"})
 			swept, err := supervise.Sweep(base)
 			if err != nil || len(swept) != 1 {
 				t.Fatalf("swept %v, %v", swept, err)
@@ -152,6 +144,28 @@ func TestSweepGoesByStartTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// writeJournal adds a line to the journal of a dead run, and others that a kill
+// can leave; those do no harm.
+func writeJournal(t *testing.T, dir string, entry map[string]any) {
+	t.Helper()
+	line, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(journal) != 1 {
+		t.Fatalf("journal %v, %v", journal, err)
+	}
+	f, err := os.OpenFile(journal[0], os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "%s\n{\"pid\":1,\"start_time\":\"x\"}\n{\"pid\":2", line); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,283 @@
+package supervise_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/supervise"
+)
+
+// guard is the watchdog of the runs of these tests.
+func guard(dir string) {
+	swept, err := supervise.Guard(dir, os.Stdin)
+	if swept != nil {
+		fmt.Fprintln(os.Stderr, swept)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func watchdogCommand() []string {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return []string{self, "watchdog"}
+}
+
+// hurt begins a run in the middle of two faults, with all that a kill could
+// leave behind, tells of it on stdout and waits to be killed.
+func hurt() {
+	run, err := supervise.Begin(os.Getenv("SUPERVISE_TEST_BASE"))
+	check(err)
+	check(run.Watch(watchdogCommand()))
+	sh := func(family bool, script string) (*supervise.Process, int) {
+		p, err := run.Start(supervise.Command{
+			Name: "script", Path: "/bin/sh", StdoutPipe: true, Family: family, Args: []string{"-c", script},
+		})
+		check(err)
+		var pid int
+		_, err = fmt.Fscan(p.Stdout, &pid)
+		check(err)
+		return p, pid
+	}
+	// A client that is stopped.
+	paused, err := run.Start(supervise.Command{Name: "client 3", Path: sleepPath(), Args: []string{"1000"}})
+	check(err)
+	check(run.NoteFault("holder-pause-1", "the holder is stopped", paused))
+	check(paused.Signal(syscall.SIGSTOP))
+	// A server that is a script's child, both stopped, and the shell that
+	// watches over them: it cannot see that we are gone.
+	family, server := sh(true, "echo $$; sleep 1000; true")
+	check(run.NoteFault("leader-pause-1", "the leader is stopped", family))
+	check(syscall.Kill(-family.PID(), syscall.SIGSTOP))
+	// One that is healed.
+	check(run.NoteFault("holder-cut-1", "healed long ago"))
+	check(run.FaultHealed("holder-cut-1"))
+	// A child's child, which gets no parent-death signal.
+	child, orphan := sh(false, "sleep 1000 >/dev/null & echo $!; exec sleep 1000")
+	check(json.NewEncoder(os.Stdout).Encode(told{run.Dir(), []int{paused.PID(), family.PID(), server, child.PID(), orphan}}))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1) // the test is gone; the watchdog does the rest
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// removed waits until a folder is gone.
+func removed(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there", dir)
+		}
+	}
+}
+
+// TestWatchdog: nobody sweeps, and yet nothing is left of a run that was
+// killed in the middle of its faults.
+func TestWatchdog(t *testing.T) {
+	base := t.TempDir()
+	said := &bytes.Buffer{}
+	cmd, told := startRole(t, "hurt", base, said)
+	for _, pid := range told.PIDs {
+		if !alive(pid) {
+			t.Fatalf("pid %d is not there before the kill", pid)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// Wait returns when the watchdog, too, has let go of standard error.
+	_ = cmd.Wait()
+	removed(t, told.Dir)
+	for _, pid := range told.PIDs {
+		gone(t, pid)
+	}
+	first := strings.Index(said.String(), "fault leader-pause-1 was still in force: the leader is stopped; stopped was script (pid ")
+	second := strings.Index(said.String(), "fault holder-pause-1 was still in force: the holder is stopped; stopped was client 3 (pid ")
+	if first < 0 || second < first || strings.Contains(said.String(), "holder-cut-1") {
+		t.Errorf("the watchdog says %q", said)
+	}
+	if swept, err := supervise.Sweep(base); err != nil || len(swept) != 0 {
+		t.Errorf("swept %v, %v after the watchdog", swept, err)
+	}
+}
+
+// TestWatchdogEndsWithItsRun, whether or not it still lives when the run ends.
+func TestWatchdogEndsWithItsRun(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		run := begin(t)
+		if err := run.Watch(watchdogCommand()); err != nil {
+			t.Fatal(err)
+		}
+		if err := run.Watch(watchdogCommand()); err == nil {
+			t.Error("a second watchdog was started")
+		}
+		pid := run.WatchdogPID()
+		if killed {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := run.End(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if alive(pid) {
+			t.Errorf("the watchdog (pid %d) outlives its run", pid)
+		}
+		if err := run.Watch(watchdogCommand()); !errors.Is(err, supervise.ErrEnded) {
+			t.Errorf("a watchdog for a run that has ended: %v", err)
+		}
+		if err := run.NoteFault("x", "x"); !errors.Is(err, supervise.ErrEnded) {
+			t.Errorf("a fault of a run that has ended: %v", err)
+		}
+	}
+}
+
+// A watchdog that comes late finds nothing; one that is led astray touches
+// nothing.
+func TestGuardMindsItsOwn(t *testing.T) {
+	base := t.TempDir()
+	cmd, dead := startController(t, base)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if _, err := supervise.Sweep(base); err != nil {
+		t.Fatal(err)
+	}
+	if swept, err := supervise.Guard(dead.Dir, strings.NewReader("")); swept != nil || err != nil {
+		t.Errorf("after a sweep: %v, %v", swept, err)
+	}
+	mine := t.TempDir()
+	for _, dir := range []string{
+		mine, "/", "", "r12345678", filepath.Join(mine, "r12345678"),
+		filepath.Dir(dead.Dir), dead.Dir + "/..", filepath.Join(filepath.Dir(dead.Dir), "other"),
+	} {
+		if swept, err := supervise.Guard(dir, strings.NewReader("")); swept != nil || err == nil {
+			t.Errorf("%q: %v, %v", dir, swept, err)
+		}
+	}
+	live := begin(t)
+	if swept, err := supervise.Guard(live.Dir(), strings.NewReader(".")); swept != nil || err != nil {
+		t.Errorf("of a run that ended well: %v, %v", swept, err)
+	}
+	if _, err := os.Stat(live.Dir()); err != nil {
+		t.Error(err)
+	}
+}
+
+// An orphan is known by its group and by its mark: another process with the
+// number of a group that the journal names is spared, and so is one that bears
+// the mark and stands elsewhere.
+func TestOrphansByGroupAndMark(t *testing.T) {
+	for _, tt := range []struct {
+		name                 string
+		environ, cwd, killed bool
+		group                bool
+		later                bool // the journalled leader began after it
+	}{
+		{name: "by its environment", group: true, environ: true, killed: true},
+		{name: "by its folder", group: true, cwd: true, killed: true},
+		{name: "without a mark", group: true},
+		{name: "of another group", environ: true, cwd: true},
+		{name: "older than the child", group: true, environ: true, later: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base := t.TempDir()
+			cmd, dead := startController(t, base)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			// A group whose leader is gone, and one process left in it.
+			leader := exec.Command("/bin/sh", "-c", "echo $$; read line; sleep 1000 >/dev/null & echo $!")
+			leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if tt.environ {
+				leader.Env = append(os.Environ(), "LOCKBENCH_RUN="+dead.Dir)
+			}
+			if tt.cwd {
+				leader.Dir = dead.Dir
+			}
+			in, err := leader.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := leader.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := leader.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pid, left int
+			if _, err := fmt.Fscan(out, &pid); err != nil {
+				t.Fatal(err)
+			}
+			start := startOf(t, pid)
+			if tt.later {
+				start += "0"
+			}
+			journalled := pid
+			if !tt.group {
+				journalled = 1 << 22 // above every pid
+			}
+			if _, err := io.WriteString(in, "\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fmt.Fscan(out, &left); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = syscall.Kill(left, syscall.SIGKILL)
+				gone(t, left)
+			})
+			if err := leader.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			writeJournal(t, dead.Dir, map[string]any{"pid": journalled, "start_time": start, "name": "server"})
+			swept, err := supervise.Sweep(base)
+			if err != nil || len(swept) != 1 {
+				t.Fatalf("swept %v, %v", swept, err)
+			}
+			if tt.killed == alive(left) {
+				t.Errorf("it lives: %v, want %v (%v)", alive(left), !tt.killed, swept)
+			}
+			if named := strings.Contains(swept[0].String(), fmt.Sprintf("started by server (pid %d)", left)); named != tt.killed {
+				t.Errorf("the report names it: %v (%v)", named, swept)
+			}
+		})
+	}
+}
+
+// startOf is the start time of a process as the journal has it.
+func startOf(t *testing.T, pid int) string {
+	t.Helper()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
+	return strings.TrimSpace(string(boot)) + "/" + fields[20]
+}
