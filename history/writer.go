@@ -153,11 +153,34 @@ func (w *Writer) Begin(op *Op) (int64, error) {
 	putInvoke(s, callMark, w.client, w.seq, op)
 	now := w.clock.Now()
 	putStamps(s, op.Intended, now)
+	w.begun(s)
+	return now, nil
+}
+
+// begun seals the invoke half of a call.
+func (w *Writer) begun(s []byte) {
 	binary.LittleEndian.PutUint32(s[invokeCRC:], checksum(0, s[:invokeCRC]))
 	w.open = w.next
 	w.next += slotSize
 	w.seq++
-	return now, nil
+}
+
+// Past records a call that was carried out for the client between two of its
+// own, with the stamps that it had: both of them after the return of the call
+// before. Errors are those of Begin; that a call is open is one too.
+func (w *Writer) Past(op *Op, r *Result, invoke, at int64) error {
+	if w.open != 0 {
+		return fmt.Errorf("history %s: a past call cannot be recorded while another is open", w.path)
+	}
+	s, err := w.slot(op)
+	if err != nil {
+		return err
+	}
+	putInvoke(s, callMark, w.client, w.seq, op)
+	putStamps(s, op.Intended, invoke)
+	w.begun(s)
+	w.finish(w.checked(r), at)
+	return nil
 }
 
 // End records the return of the call that Begin recorded, and returns its

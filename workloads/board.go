@@ -177,7 +177,11 @@ func (b *Board) Status(client uint32) Status {
 	if uint64(client) >= uint64(b.Clients()) {
 		return Status{Client: client}
 	}
-	s := b.client(client)
+	return b.client(client).status(client)
+}
+
+// status reads the slot, which is that of client.
+func (s *slot) status(client uint32) Status {
 	for {
 		w := s.word.Load()
 		st := Status{

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
@@ -33,6 +34,9 @@ type client struct {
 	able     abilities
 	rec      recorder
 	steps    *steps
+	renewals renewals
+	dialer   *faultnet.Dialer
+	hands    *impls.SkewedClock // the time as its recipe sees it
 	wait     impls.WaitPolicy
 	guard    *guard // nil: nothing is guarded
 	attempts attempts

@@ -15,6 +15,9 @@ import (
 //
 // Until the last grant is released the client holds, and the board says so.
 func (c *client) release() {
+	if c.catchUp(); c.err != nil {
+		return
+	}
 	last := len(c.grants) - 1
 	a, hold := c.grants[last].attempt, c.grants[last].hold
 	c.grants = c.grants[:last]
@@ -27,6 +30,7 @@ func (c *client) release() {
 	if c.err != nil {
 		return
 	}
+	c.steps.place(PlaceReleasing, c.want.key, &a)
 	ctx, cancel := c.releaseCtx, context.CancelFunc(nil)
 	if ctx.Err() != nil { // a long stop of the process has used it up
 		ctx, cancel = context.WithTimeout(context.Background(), c.callLimit)

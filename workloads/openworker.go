@@ -52,7 +52,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	}
 	w := &worker{load: l, board: board, clients: make([]*client, len(s.Clients))}
 
-	o := opener{load: l, board: board, recipe: recipe, dialer: &faultnet.Dialer{}, nonce: nonce()}
+	o := opener{load: l, board: board, recipe: recipe, nonce: nonce()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -98,7 +98,6 @@ type opener struct {
 	load   *load
 	board  *Board
 	recipe impls.Recipe
-	dialer *faultnet.Dialer
 	nonce  uint64
 }
 
@@ -120,6 +119,9 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		thinks:   newRand(sc.Seed, id, streamThink),
 		kindRand: newRand(sc.Seed, id, streamKind),
 		timer:    time.NewTimer(time.Hour),
+		renewals: newRenewals(o.load.clock),
+		dialer:   &faultnet.Dialer{Source: s.Sources[id], Via: s.Via[id]},
+		hands:    impls.NewSkewedClock(o.load.system),
 	}
 	c.timer.Stop()
 	defer func() {
@@ -144,8 +146,9 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		}
 	}
 	lock, err := o.recipe.Open(ctx, impls.Config{
-		Addresses: s.Addresses, Account: s.Account, Dial: o.dialer.Dial, Clock: o.load.system,
-		Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(), Steps: c.steps, Shared: o.load.shared,
+		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account,
+		Dial: c.dialer.Dial, Clock: c.hands, Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		Steps: c.steps, Renewals: c.renewals, Shared: o.load.shared,
 	})
 	if err != nil {
 		return nil, err

@@ -27,11 +27,14 @@ type PoolOptions struct {
 }
 
 // Pool is the worker processes of one scenario. Its methods are safe for
-// concurrent use; each is meant to be called once, in the order StartPool, Go,
-// Wait, with Stop at any time.
+// concurrent use; Go and Wait are meant to be called once, in this order, Stop
+// at any time, and the rest (see wires.go) until Wait has returned.
 type Pool struct {
 	members []*member
 	host    map[uint32]*member
+
+	mu    sync.Mutex
+	rules map[string][]parcel // in force, by id
 }
 
 // StartPool starts all worker processes side by side and returns when every
@@ -50,7 +53,7 @@ func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 		env = os.Environ()
 	}
 	env = append(env[:len(env):len(env)], EnvWorker+"=1")
-	p := &Pool{host: map[uint32]*member{}}
+	p := &Pool{host: map[uint32]*member{}, rules: map[string][]parcel{}}
 	for _, spec := range o.Specs {
 		if err := checkShare(spec); err != nil {
 			p.kill()
@@ -170,9 +173,11 @@ type member struct {
 
 	sending sync.Mutex // held while writing to it
 
-	mu     sync.Mutex // guards what follows
-	report report     // its last word
-	broken error      // why we could not talk with it
+	mu      sync.Mutex // guards what follows
+	report  report     // its last word
+	broken  error      // why we could not talk with it
+	serial  uint64     // of the newest errand
+	waiting map[uint64]chan answer
 }
 
 func startMember(o PoolOptions, path string, env []string, spec Spec) (*member, error) {
@@ -183,7 +188,7 @@ func startMember(o PoolOptions, path string, env []string, spec Spec) (*member, 
 	if err != nil {
 		return nil, err
 	}
-	m := &member{spec: spec, proc: proc, ready: make(chan struct{}), gone: make(chan struct{})}
+	m := &member{spec: spec, proc: proc, ready: make(chan struct{}), gone: make(chan struct{}), waiting: map[uint64]chan answer{}}
 	go m.listen()
 	go m.send(order{Spec: &spec}) // it may be longer than a pipe is deep; nothing else is sent before the answer
 	return m, nil
@@ -222,6 +227,10 @@ func (m *member) listen() {
 				_ = m.kill()
 			}
 			break // it ended; how is told by the process
+		}
+		if r.Answer != nil {
+			m.answered(*r.Answer)
+			continue
 		}
 		m.mu.Lock()
 		if r.Ready && !m.report.Ready {

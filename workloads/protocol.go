@@ -1,6 +1,11 @@
 package workloads
 
-import "github.com/lockbench/lockbench/scenario"
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/faultnet"
+	"github.com/lockbench/lockbench/scenario"
+)
 
 // The controller and a worker talk in JSON, one value a line: orders on the
 // worker's stdin, reports on its stdout. The end of stdin means that the
@@ -9,6 +14,29 @@ type order struct {
 	Spec *Spec   `json:"spec,omitempty"` // first of all, and once
 	Go   *window `json:"go,omitempty"`
 	Stop bool    `json:"stop,omitempty"`
+	// Errand is carried out at once, whatever the clients do, and answered.
+	Errand *errand `json:"errand,omitempty"`
+}
+
+// errand is one thing to be done to, or asked of, some of a worker's clients.
+type errand struct {
+	Serial  uint64   `json:"serial"` // the answer has it too
+	Clients []uint32 `json:"clients"`
+
+	Apply     *faultnet.Rule `json:"apply,omitempty"` // under Rule, to Addresses
+	Lift      bool           `json:"lift,omitempty"`  // what is in force under Rule
+	Rule      string         `json:"rule,omitempty"`
+	Addresses []string       `json:"addresses,omitempty"` // none: all
+	Peers     bool           `json:"peers,omitempty"`
+	Skew      *time.Duration `json:"skew,omitempty"`
+}
+
+// answer is what came of an errand, of all its clients together.
+type answer struct {
+	Serial uint64          `json:"serial"`
+	Error  string          `json:"error,omitempty"`
+	Effect faultnet.Effect `json:"effect"`
+	Peers  []string        `json:"peers,omitempty"`
 }
 
 // window is when to work; stamps are CLOCK_MONOTONIC nanoseconds.
@@ -20,6 +48,7 @@ type window struct {
 
 type report struct {
 	Ready  bool                   `json:"ready,omitempty"`
+	Answer *answer                `json:"answer,omitempty"`
 	Sample *scenario.WorkerSample `json:"sample,omitempty"` // its last word
 	Error  string                 `json:"error,omitempty"`  // its last word, if it could not go on
 }

@@ -34,7 +34,8 @@ type recorder struct {
 	slot   *slot
 	phases *phases
 
-	invoked int64 // stamp of the open call
+	invoked  int64 // stamp of the open call
+	returned int64 // newest stamp of a call that is not open
 }
 
 // begin records that a call is about to be sent. After an error it must not
@@ -48,13 +49,26 @@ func (r *recorder) begin(op *history.Op) error {
 // end records the return and answers its stamp.
 func (r *recorder) end(res *history.Result) int64 {
 	res.Flags |= r.phases.flags(r.invoked)
-	return r.hist.End(res)
+	r.returned = r.hist.End(res)
+	return r.returned
+}
+
+// past records a call of the present round that has not been the client's own,
+// unless it came between its calls in part only.
+func (r *recorder) past(op *history.Op, res *history.Result, invoked, returned int64) error {
+	if invoked < r.returned || returned < invoked {
+		return nil
+	}
+	res.Flags |= r.phases.flags(invoked)
+	r.returned = returned
+	return r.hist.Past(op, res, invoked, returned)
 }
 
 // note records something that the client knows and that is no call, about the
 // acquire that comes next or is under way.
 func (r *recorder) note(op *history.Op) error {
-	_, err := r.hist.Point(op, &history.Result{Outcome: history.Accepted, Flags: r.phases.flags(r.clock.Now())})
+	at, err := r.hist.Point(op, &history.Result{Outcome: history.Accepted, Flags: r.phases.flags(r.clock.Now())})
+	r.returned = max(r.returned, at)
 	return err
 }
 
@@ -88,6 +102,6 @@ func (r *recorder) lost(op *history.Op, flags history.Flags) error {
 	r.slot.releasing()
 	flags |= r.phases.flags(r.clock.Now())
 	at, err := r.hist.Point(op, &history.Result{Outcome: history.Lost, Flags: flags})
-	r.invoked = at
+	r.invoked, r.returned = at, at
 	return err
 }

@@ -103,6 +103,7 @@ func (c *client) acquire(again bool) (at int64, granted bool) {
 	if c.err != nil {
 		return 0, false
 	}
+	c.steps.place(PlaceAcquiring, c.want.key, &a)
 	c.steps.begin(&c.op)
 	hold, err := c.ask(ctx, a)
 	c.res = history.Result{Outcome: impls.Outcome(c.want.kind, err)}
@@ -176,6 +177,9 @@ func (c *client) ask(ctx context.Context, a history.Attempt) (impls.Hold, error)
 // release. Who has locked several times over releases all grants but the first
 // when half of the time is over: what follows is still guarded.
 func (c *client) work(granted int64) {
+	if c.steps.place(PlaceHeld, c.want.key, &c.grants[len(c.grants)-1].attempt) {
+		granted = c.clock.Now() // it held the lock there, and has not begun yet
+	}
 	s := section{client: c}
 	if c.guard != nil {
 		s.read()

@@ -19,7 +19,7 @@ type section struct {
 func (s *section) newest() *grant { return &s.grants[len(s.grants)-1] }
 
 // wait holds the lock until the stamp, or until the loss of it is observed, or
-// the load is stopped.
+// the load is stopped. Renewals are recorded as they are told.
 func (s *section) wait(until int64) {
 	for !s.observe() && s.err == nil {
 		left := time.Duration(until - s.clock.Now())
@@ -35,6 +35,8 @@ func (s *section) wait(until int64) {
 		select {
 		case <-s.timer.C:
 		case <-s.newest().lost: // nil if the recipe cannot tell
+		case r := <-s.renewals.told:
+			s.err = s.renewed(r)
 		case <-s.quit:
 			s.observe()
 			return
@@ -71,6 +73,7 @@ func (s *section) observe() bool {
 		}
 	}
 	if s.gone {
+		s.catchUp()
 		for i := range s.grants {
 			g := &s.grants[i]
 			s.op = history.Op{Kind: history.KindLost, Flags: s.want.flags, Key: s.want.key, Attempt: g.attempt, Fence: g.hold.Fence()}
@@ -140,6 +143,9 @@ func (s *section) write() {
 // call carries out and records one call on a register; ok tells that the
 // register accepted it.
 func (s *section) call(kind history.Kind, fenced bool, value uint64) (read uint64, ok bool) {
+	if s.catchUp(); s.err != nil {
+		return 0, false
+	}
 	g := s.newest()
 	s.op = history.Op{Kind: kind, Flags: s.want.flags, Key: s.want.key, Attempt: g.attempt, Fence: g.hold.Fence(), Arg: value}
 	if fenced {

@@ -1,6 +1,8 @@
 package workloads
 
 import (
+	"net"
+
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
 )
@@ -14,10 +16,15 @@ type Spec struct {
 	Dir      string            `json:"dir"`                // folder for the clients' history files
 	Board    string            `json:"board"`              // path of the board
 	Register string            `json:"register,omitempty"` // unix socket of the guarded register; "": none
-	// Addresses and Account are the cluster's.
+	// Addresses, Directory and Account are the cluster's.
 	Addresses []string      `json:"addresses"`
+	Directory []string      `json:"directory,omitempty"`
 	Account   impls.Account `json:"account"`
 	Keys      []string      `json:"keys"` // by key number
+	// Sources are the local addresses that clients dial from, and Via what they
+	// dial instead of an address; where a client is not named, nothing special.
+	Sources map[uint32]net.IP            `json:"sources,omitempty"`
+	Via     map[uint32]map[string]string `json:"via,omitempty"`
 	// Streams is how many streams the scenario's history will have, the
 	// controller's included, so that one that is not there is missed. 0: not
 	// known.

@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
@@ -10,7 +11,8 @@ import (
 
 // steps is told of every named step that one client comes to. It counts them,
 // records when an attempt has its place in the queue, and catches the client
-// where the board's gate says so. Like its client it belongs to one goroutine.
+// where the board's gate says so. Like its client it belongs to one goroutine,
+// but for what is told of StepRenewing, which may come from any.
 type steps struct {
 	rec    *recorder
 	call   *history.Op // under way
@@ -19,6 +21,9 @@ type steps struct {
 	names  []impls.Step
 	counts []int64 // within the window, by the index of names
 	queues bool    // the recipe serves its waiters in order: a waiter has a place
+
+	renewing int // number of StepRenewing; negative if the recipe does not list it
+	renewals atomic.Int64
 
 	// open is the acquire under way that has no place yet.
 	open    bool
@@ -30,12 +35,16 @@ func newSteps(rec *recorder, call *history.Op, g *gate, client uint32, info impl
 	names := Steps(info)
 	return &steps{
 		rec: rec, call: call, gate: g, client: client, names: names, counts: make([]int64, len(names)),
-		queues: info.Promises(impls.Ordered),
+		queues: info.Promises(impls.Ordered), renewing: slices.Index(names, impls.StepRenewing),
 	}
 }
 
 // Reach implements impls.Steps.
 func (s *steps) Reach(_ context.Context, step impls.Step) {
+	if step == impls.StepRenewing {
+		s.renew()
+		return
+	}
 	n := slices.Index(s.names, step)
 	if n < 0 { // the recipe does not list it: it counts, and cannot be aimed at
 		n = len(s.names)
@@ -51,8 +60,28 @@ func (s *steps) Reach(_ context.Context, step impls.Step) {
 		}
 	}
 	if s.gate.word.Load() != 0 {
-		s.gate.come(s.client, n, s.call)
+		s.gate.come(s.client, n, s.call.Key, &s.call.Attempt)
 	}
+}
+
+// renew is Reach of StepRenewing. What the client's own goroutine writes is not
+// looked at; the board tells whose hold it is.
+func (s *steps) renew() {
+	p := s.rec.phases
+	// Until the load has its times nothing is counted, nor are they to be read.
+	if p.end.Load() != 0 && p.flags(s.rec.clock.Now()) == 0 {
+		s.renewals.Add(1)
+	}
+	if s.gate.word.Load() != 0 && s.renewing >= 0 {
+		st := s.rec.slot.status(s.client)
+		s.gate.come(s.client, s.renewing, st.Key, &st.Attempt)
+	}
+}
+
+// place is told that the client has come to a place of its load with an
+// attempt; it tells whether the client had to stand there.
+func (s *steps) place(p impls.Step, key uint32, a *history.Attempt) (stood bool) {
+	return s.gate.word.Load() != 0 && s.gate.come(s.client, slices.Index(s.names, p), key, a)
 }
 
 // begin is told that an acquire is about to be sent.
@@ -76,5 +105,8 @@ func (s *steps) add(to map[string]int64) {
 		if n > 0 {
 			to[string(s.names[i])] += n
 		}
+	}
+	if n := s.renewals.Load(); n > 0 {
+		to[string(impls.StepRenewing)] += n
 	}
 }

@@ -14,6 +14,18 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
+func arm(t *testing.T, b *Board, step, nth int) {
+	t.Helper()
+	if err := b.Arm(step, nth); err != nil {
+		t.Error(err)
+	}
+}
+
+func armAt(t *testing.T, b *Board, info impls.Info, step impls.Step, nth int) {
+	t.Helper()
+	arm(t, b, slices.Index(Steps(info), step), nth)
+}
+
 func TestGateCatchesOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "board")
 	b := must[*Board](t)(CreateBoard(path, 8))
@@ -21,13 +33,13 @@ func TestGateCatchesOne(t *testing.T) {
 	other := must[*Board](t)(OpenBoard(path))
 	defer other.Close()
 	for round := range 50 {
-		b.Arm(3)
+		arm(t, b, 3, 1)
 		var wg sync.WaitGroup
 		var passed atomic.Int64
 		for c := range uint32(8) {
 			wg.Go(func() {
-				other.head.gate.come(c, 2, &history.Op{Key: 4, Attempt: history.Attempt{7}}) // nobody is wanted there
-				other.head.gate.come(c, 3, &history.Op{Key: 4, Attempt: history.Attempt{7}})
+				other.head.gate.come(c, 2, 4, &history.Attempt{7}) // nobody is wanted there
+				other.head.gate.come(c, 3, 4, &history.Attempt{7})
 				passed.Add(1)
 			})
 		}
@@ -44,11 +56,11 @@ func TestGateCatchesOne(t *testing.T) {
 			t.Fatal("the gate is open, and yet somebody is caught")
 		}
 	}
-	b.Arm(3)
+	arm(t, b, 3, 1)
 	if !b.Disarm() {
 		t.Error("a gate at which nobody stands could not be disarmed")
 	}
-	other.head.gate.come(1, 3, &history.Op{Key: 4, Attempt: history.Attempt{7}}) // and lets everybody pass
+	other.head.gate.come(1, 3, 4, &history.Attempt{7}) // and lets everybody pass
 }
 
 // Disarming and coming at once: either the client passes, or it is caught and
@@ -58,10 +70,10 @@ func TestGateRace(t *testing.T) {
 	defer b.Close()
 	caught := 0
 	for range 2000 {
-		b.Arm(0)
+		arm(t, b, 0, 1)
 		done := make(chan struct{})
 		go func() {
-			b.head.gate.come(0, 0, &history.Op{Key: 4, Attempt: history.Attempt{7}})
+			b.head.gate.come(0, 0, 4, &history.Attempt{7})
 			close(done)
 		}()
 		if !b.Disarm() {
@@ -81,7 +93,7 @@ func TestClientStandsAtAStep(t *testing.T) {
 	sc.Workload.Hold, sc.Workload.Think = scenario.Dist{A: time.Millisecond}, scenario.Dist{A: time.Millisecond}
 	b := prepare(t, sc).start(t)
 	b.begin(t, 0, time.Hour)
-	b.board.Arm(slices.Index(Steps(impls.Info{}), impls.StepWaiting))
+	armAt(t, b.board, impls.Info{}, impls.StepWaiting, 1)
 	var st Status
 	await(t, "a client that waits", func() (ok bool) { st, ok = b.board.Caught(); return ok })
 	if st.State != Acquiring || st.Attempt.IsZero() || st.PID != b.pool.Process(st.Client).PID() {
@@ -109,7 +121,7 @@ func TestGateShowsTheCallUnderWay(t *testing.T) {
 	sc := testScenario(1, 1)
 	sc.Workload = scenario.Load{Kind: scenario.Reentrant, Keys: 1, Depth: 2}
 	b := prepare(t, sc)
-	b.board.Arm(slices.Index(Steps(impls.Info{}), impls.StepWaiting))
+	armAt(t, b.board, impls.Info{}, impls.StepWaiting, 1)
 	a := &able{script: &script{}}
 	a.acquire = func(ctx context.Context, n int) (impls.Hold, error) {
 		if n == 1 {

@@ -90,13 +90,27 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, find f
 		return fail(fmt.Errorf("say that the clients are ready: %w", err))
 	}
 
+	var done, closed chan struct{}
+	leave := func() {
+		if closed == nil {
+			closed = make(chan struct{})
+			go func() {
+				defer close(closed)
+				w.close()
+			}()
+		}
+	}
 	ended := ctx.Done()
-	var done chan struct{}
 	for {
 		select {
 		case o := <-inbox:
 			switch {
-			case o.Go != nil && done == nil:
+			case o.Errand != nil:
+				// Also while clients close: one of them may wait for its wire.
+				if err := out.Encode(report{Answer: w.carryOut(*o.Errand)}); err != nil {
+					return fail(fmt.Errorf("answer: %w", err))
+				}
+			case o.Go != nil && done == nil && closed == nil:
 				done = make(chan struct{})
 				w.load.begin(*o.Go)
 				go func() {
@@ -104,31 +118,29 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, find f
 					w.run()
 				}()
 			case o.Stop && done == nil:
-				return finish(w, out, fail)
+				leave()
 			case o.Stop:
 				w.load.stop()
 			}
 		case <-ended:
 			ended = nil
 			if done == nil {
-				return finish(w, out, fail)
+				leave()
+			} else {
+				w.load.stop()
 			}
-			w.load.stop()
 		case <-done:
-			return finish(w, out, fail)
+			done = nil
+			leave()
+		case <-closed:
+			if err := out.Encode(report{Sample: &w.sample}); err != nil {
+				return fail(fmt.Errorf("report: %w", err))
+			}
+			return nil
 		case <-orphaned:
 			return fail(ErrOrphan)
 		}
 	}
-}
-
-// finish closes everything and reports.
-func finish(w *worker, out *json.Encoder, fail func(error) error) error {
-	w.close()
-	if err := out.Encode(report{Sample: &w.sample}); err != nil {
-		return fail(fmt.Errorf("report: %w", err))
-	}
-	return nil
 }
 
 // MainIfWorker is for the TestMain of packages whose tests start worker
