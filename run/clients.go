@@ -98,8 +98,7 @@ func (g boardGate) Arm(step string, nth int) error {
 	if i < 0 {
 		return fmt.Errorf("%s has no step %q; it has %q", g.recipe, step, g.steps)
 	}
-	g.Board.Arm(i)
-	return nil
+	return g.Board.Arm(i, nth)
 }
 
 func (g boardGate) Caught() (chaos.Holding, bool) {

@@ -20,12 +20,35 @@ import (
 // tick is how often progress is told and the end of the run is looked for.
 const tick = 200 * time.Millisecond
 
+// stage is what a scenario plays on.
+type stage struct {
+	servers servers
+	pool    *workloads.Pool
+	board   *workloads.Board
+	wires   *wires
+	keys    []string
+}
+
+// schedule is the scenario's faults, for the window.
+func (r *runner) schedule(sc scenario.Scenario, s stage, log *chaos.Log, window, end int64) chaos.Schedule {
+	schedule := chaos.Schedule{
+		Faults: sc.Faults, Seed: sc.Seed, TTL: sc.TTL.D(), Start: window, End: end,
+		Clock: r.clock, Clients: boardClients{s.board, s.pool, sc.Clients}, Gate: r.gate(sc, s.board), Log: log,
+		Wires: s.wires, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
+		Takeover: sc.Workload.Kind == scenario.Takeover,
+	}
+	if s.servers.cluster != nil { // a nil *Cluster would be servers that cannot be asked
+		schedule.Servers = clusterServers{s.servers.cluster}
+	}
+	return schedule
+}
+
 // drive lets the load run: it starts the clients, samples the servers at both
 // ends of the window, carries out the faults, and waits for the workers.
-func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, pool *workloads.Pool, board *workloads.Board, dir string) (scenario.Samples, error) {
+func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir string) (scenario.Samples, error) {
 	faults, err := chaos.CreateLog(filepath.Join(dir, scenario.FileFaults), r.clock)
 	if err != nil {
-		pool.Stop()
+		s.pool.Stop()
 		return scenario.Samples{}, err
 	}
 	defer faults.Close()
@@ -33,7 +56,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	start := r.clock.Now() + int64(settle)
 	window := start + int64(sc.Warmup)
 	end := window + int64(sc.Duration)
-	if err := pool.Go(start, window, end); err != nil {
+	if err := s.pool.Go(start, window, end); err != nil {
 		return scenario.Samples{}, fmt.Errorf("start the load: %w", err)
 	}
 
@@ -44,21 +67,16 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	var (
 		wg       sync.WaitGroup
 		sampling sync.WaitGroup
-		sampler  = sampler{servers: s, clock: r.clock}
+		sampler  = sampler{servers: s.servers, clock: r.clock}
 		kills    []chaos.Kill
 		faultErr error
 	)
 	sampling.Go(func() { sampler.run(ctx, window, end) })
 	wg.Go(func() {
-		schedule := chaos.Schedule{
-			Faults: sc.Faults, Seed: sc.Seed, Start: window, End: end,
-			Clock: r.clock, Clients: boardClients{board, pool, sc.Clients}, Gate: r.gate(sc, board), Log: faults,
-			Takeover: sc.Workload.Kind == scenario.Takeover,
-		}
-		kills, faultErr = schedule.Run(during)
+		kills, faultErr = r.schedule(sc, s, faults, window, end).Run(during)
 	})
-	wg.Go(func() { r.tell(during, sc, board, start, end) })
-	wg.Go(func() { r.watch(during, sc, pool, filepath.Join(dir, scenario.DirClients), start) })
+	wg.Go(func() { r.tell(during, sc, s.board, start, end) })
+	wg.Go(func() { r.watch(during, sc, s.pool, filepath.Join(dir, scenario.DirClients), start) })
 
 	// A worker ends the load by itself; how long it may then take to leave its
 	// locks depends on the lease, for the clean-up of an unknown acquire waits
@@ -70,10 +88,10 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	interrupted := context.AfterFunc(ctx, func() {
 		stopped.Store(r.clock.Now())
 		cancel() // heal first: a stopped worker cannot hear that it shall stop
-		pool.Stop()
+		s.pool.Stop()
 	})
 	defer interrupted()
-	workers, err := pool.Wait(waitCtx)
+	workers, err := s.pool.Wait(waitCtx)
 	actualEnd := end
 	if at := stopped.Load(); at != 0 {
 		actualEnd = min(end, at)
@@ -88,9 +106,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s servers, poo
 	for _, w := range workers {
 		samples.ClockUncertaintyNS = max(samples.ClockUncertaintyNS, w.ClockUncertaintyNS)
 	}
-	if sampler.err != nil {
-		samples.Shared = fmt.Sprintf("the servers' counters could not be read: %v", sampler.err)
-	}
+	samples.Shared = sampler.why
 	return samples, errors.Join(err, faultErr)
 }
 

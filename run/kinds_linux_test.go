@@ -29,7 +29,7 @@ func try(t *testing.T, trials []trial) Outcome {
 	var list []scenario.Scenario
 	for _, tr := range trials {
 		s := tr.settings
-		if s.Warmup == nil && s.Workload.Kind != scenario.Takeover {
+		if s.Warmup == nil && s.Workload.Kind != scenario.Takeover && s.Workload.Kind != scenario.Properties {
 			s.Warmup = duration(100 * time.Millisecond)
 		}
 		sc := plan(t, []string{tr.recipe}, s)[0]
@@ -210,9 +210,11 @@ func TestStepFaults(t *testing.T) {
 	}
 }
 
-// A load that the recipe cannot serve is refused in so many words.
+// A load that the recipe cannot serve is refused in so many words, also where
+// no validation stood in the way.
 func TestUnsupportedLoad(t *testing.T) {
-	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{2}})
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{2}})
+	list[0].Workload.Kind, list[0].Workload.Depth = scenario.Reentrant, 2
 	out, err := Run(t.Context(), options(t, list))
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func (r *runner) properties(ctx context.Context, sc scenario.Scenario, recipe im
 		return err
 	}
 	subject := conformance.Subject{Recipe: recipe, Config: impls.Config{
-		Addresses: s.addresses, Account: s.account, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		Addresses: s.addresses, Topology: sc.Topology, Directory: s.directory, Account: s.account, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
 	}}
 	if s.cluster != nil { // a nil *Cluster would be servers that cannot be asked
 		subject.Servers = s.cluster

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/netdrop"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/supervise"
 )
@@ -29,6 +30,9 @@ type Options struct {
 	Worker    []string // the command that starts a worker process
 	Progress  Progress // nil: Silent
 	Temp      string   // where servers keep their data; "": the system's choice
+	// Parallel is how many scenarios may run side by side, each on servers of its
+	// own; 0 and 1: none beside another. Figures of speed mean little then.
+	Parallel int
 }
 
 // Outcome is what Run leaves.
@@ -51,6 +55,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	if o.Progress == nil {
 		o.Progress = Silent{}
 	}
+	o.Progress = &oneAtATime{to: o.Progress}
 	started := time.Now()
 	if err := checkTemp(o.Temp); err != nil {
 		return Outcome{}, err
@@ -88,22 +93,23 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		err = errors.Join(err, sup.End(end))
 	}()
 
-	r := &runner{Options: o, dir: dir, sup: sup, clock: history.NewClock(), clusters: map[clusterKey]*cluster.Cluster{}, missing: map[string]string{}}
+	r, err := newRunner(o, dir, sup)
+	if err != nil {
+		return Outcome{Dir: dir.path}, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
 	doc := scenario.Document{
 		Schema: scenario.SchemaVersion, Lockbench: o.Version, Suite: o.Suite, Seed: o.Seed,
 		Started: started.UTC(), Host: describeHost(), Warnings: []string{},
 	}
-	if err := r.startClusters(ctx, doc.Host, started); err != nil && ctx.Err() == nil {
+	r.environment = scenario.Environment{Host: doc.Host, Lockbench: o.Version, Drivers: driverVersions(), Missing: r.missing, Started: doc.Started}
+	if err := r.startClusters(ctx); err != nil && ctx.Err() == nil {
 		// A server that failed left its log; a wrong word left nothing.
 		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
 		return Outcome{Dir: dir.path}, err
 	}
-	for i, sc := range o.Scenarios {
-		o.Progress.Begin(i+1, len(o.Scenarios), sc)
-		res := r.scenario(ctx, i, sc)
-		doc.Scenarios = append(doc.Scenarios, res)
-		o.Progress.Done(res)
-	}
+	doc.Scenarios = r.all(ctx)
+	r.stopping.Wait()
 	doc.Interrupted = ctx.Err() != nil
 	doc.Finished = time.Now().UTC()
 	if doc.DiskBytes, err = diskUse(dir.path); err != nil {
@@ -118,60 +124,45 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 // runner is one run under way.
 type runner struct {
 	Options
-	dir      *folder
-	sup      *supervise.Run
-	clock    history.Clock
+	dir     *folder
+	sup     *supervise.Run
+	clock   history.Clock
+	keys    []clusterKey // by scenario: which servers it needs
+	needs   []need
+	dropper *netdrop.Dropper // nil: the run has no network of its own
+
+	environment scenario.Environment
+	stopping    sync.WaitGroup // clusters that nobody needs any more
+
+	mu       sync.Mutex // guards what follows, once scenarios run
 	clusters map[clusterKey]*cluster.Cluster
-	missing  map[string]string // backend: why it cannot be had
+	uses     map[clusterKey]int // scenarios to come
+	anew     int                // clusters that were started again
+	missing  map[string]string  // backend: why it cannot be had; fixed when the clusters have started
 }
 
-// startClusters brings all servers up side by side, and writes
-// environment.json.
-func (r *runner) startClusters(ctx context.Context, host scenario.Host, started time.Time) error {
-	list, err := needs(r.Scenarios, r.Find)
-	if err != nil {
-		return err
+func newRunner(o Options, dir *folder, sup *supervise.Run) (_ *runner, err error) {
+	r := &runner{
+		Options: o, dir: dir, sup: sup, clock: history.NewClock(),
+		clusters: map[clusterKey]*cluster.Cluster{}, uses: map[clusterKey]int{}, missing: map[string]string{},
 	}
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		errs []error
-	)
-	for _, n := range list {
-		wg.Go(func() {
-			c, err := cluster.Start(ctx, r.sup, cluster.Spec{
-				Backend: n.key.backend, Topology: n.key.topology, Settings: n.settings,
-				Binary: r.Binaries[n.key.backend], Clients: n.clients,
-				LogDir: filepath.Join(r.dir.path, scenario.DirServers, n.name()),
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case errors.Is(err, cluster.ErrMissing):
-				r.missing[n.key.backend] = err.Error()
-				r.Progress.Note(fmt.Sprintf("%s: %v", n.key.backend, err))
-			case err != nil:
-				errs = append(errs, fmt.Errorf("start %s (%s): %w", n.key.backend, n.key.topology, err))
-			default:
-				r.clusters[n.key] = c
-				info := c.Info()
-				r.Progress.Note(fmt.Sprintf("%s %s ready after %d ms (%s)", info.Product, info.Version, info.ReadyMS, info.Topology))
-			}
-		})
+	if r.needs, r.keys, err = needs(o.Scenarios, o.Find); err != nil {
+		return nil, err
 	}
-	wg.Wait()
-	env := scenario.Environment{Host: host, Lockbench: r.Version, Drivers: driverVersions(), Missing: r.missing, Started: started.UTC()}
-	for _, n := range list {
-		if c := r.clusters[n.key]; c != nil {
-			info := c.Info()
-			for i, node := range info.Nodes {
-				if rel, err := filepath.Rel(r.dir.path, node.Log); err == nil {
-					info.Nodes[i].Log = rel
-				}
-			}
-			env.Clusters = append(env.Clusters, info)
+	for _, n := range r.needs {
+		r.uses[n.key] = n.uses
+	}
+	if netdrop.Inside() {
+		if r.dropper, err = netdrop.Open(); err != nil {
+			return nil, fmt.Errorf("prepare the kernel to drop packets: %w", err)
 		}
 	}
-	errs = append(errs, writeJSON(filepath.Join(r.dir.path, scenario.FileEnvironment), env))
-	return errors.Join(errs...)
+	return r, nil
+}
+
+func (r *runner) close() error {
+	if r.dropper == nil {
+		return nil
+	}
+	return r.dropper.Close()
 }

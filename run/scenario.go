@@ -9,9 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/impls/reference"
 	"github.com/lockbench/lockbench/measure"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/workloads"
@@ -35,12 +33,16 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 		res.Status, res.Reason = scenario.StatusMissing, why
 		return res
 	}
-	servers, closeServers, err := r.servers(sc, info)
+	servers, closeServers, err := r.servers(i, sc, info)
 	if err != nil {
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		return res
 	}
 	defer closeServers()
+	if err := r.unable(sc, servers); err != nil {
+		res.Status, res.Reason = scenario.StatusMissing, explain(err)
+		return res
+	}
 	dir := r.dir.scenario(sc.Name)
 	if sc.Workload.Kind == scenario.Properties {
 		err = r.properties(ctx, sc, recipe, servers, dir)
@@ -86,33 +88,6 @@ func stub(sc scenario.Scenario, info impls.Info) scenario.Result {
 	return res
 }
 
-// servers is what a scenario's clients talk to.
-type servers struct {
-	addresses []string
-	account   impls.Account
-	info      scenario.ClusterInfo
-	cluster   *cluster.Cluster // nil for the reference backend
-}
-
-// servers finds the scenario's cluster, or serves the reference lock itself.
-func (r *runner) servers(sc scenario.Scenario, info impls.Info) (servers, func(), error) {
-	if info.Backend == BackendReference {
-		path := filepath.Join(r.sup.Dir(), "reference.sock")
-		_ = os.Remove(path)
-		srv, err := reference.NewServer(path, sc.Seed)
-		if err != nil {
-			return servers{}, nil, err
-		}
-		ci := scenario.ClusterInfo{Backend: info.Backend, Topology: sc.Topology, Environment: "controller", Product: "lockbench reference", Version: r.Version, Durability: "none (memory of the controller)"}
-		return servers{addresses: []string{path}, info: ci}, func() { _ = srv.Close() }, nil
-	}
-	c := r.clusters[keyOf(sc, info.Backend)]
-	if c == nil {
-		return servers{}, nil, fmt.Errorf("no %s cluster is up", info.Backend)
-	}
-	return servers{addresses: c.Addresses(), account: c.Account(), info: c.Info(), cluster: c}, func() {}, nil
-}
-
 // load prepares the keys, lets the clients work under the faults, and leaves
 // the raw files in dir.
 func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe impls.Recipe, s servers, dir string) (err error) {
@@ -152,19 +127,26 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	defer log.Close()
 
+	wires, err := newWires(ctx, fmt.Sprint(i), sc, s, r.dropper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, wires.close()) }()
 	streams := streamsOf(sc)
 	var specs []workloads.Spec
 	for w, clients := range workloads.Assign(sc) {
 		specs = append(specs, workloads.Spec{
 			Scenario: sc, Worker: uint32(w), Clients: clients, Dir: clientDir, Board: boardPath, Register: registerPath,
-			Addresses: s.addresses, Account: s.account, Keys: keys, Streams: streams,
+			Addresses: s.addresses, Directory: s.directory, Account: s.account, Keys: keys, Streams: streams,
+			Sources: wires.sources, Via: wires.via(),
 		})
 	}
 	pool, err := workloads.StartPool(ctx, workloads.PoolOptions{Run: r.sup, Command: r.Worker, Specs: specs, Log: log})
 	if err != nil {
 		return fmt.Errorf("start the workers: %w", err)
 	}
-	samples, err := r.drive(ctx, sc, s, pool, board, dir)
+	wires.pool = pool
+	samples, err := r.drive(ctx, sc, stage{servers: s, pool: pool, board: board, wires: wires, keys: keys}, dir)
 	if err != nil {
 		return err
 	}
@@ -173,23 +155,13 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	// A server that died took the locks with it: what followed is no picture of
 	// the recipe. That is asked after every scenario, interrupted ones too.
-	if err := s.healthy(ctx); err != nil {
+	if err := s.recovered(ctx, sc); err != nil {
 		samples.Trouble = fmt.Sprintf("when the load was over the servers were not healthy: %v", err)
+		r.renew(ctx, i, err)
+	} else {
+		samples.Probe = r.probe(ctx, sc, recipe, s, keys)
 	}
 	return writeJSON(filepath.Join(dir, scenario.FileSamples), samples)
-}
-
-// healthPatience limits how long servers may take to answer after the load.
-const healthPatience = 10 * time.Second
-
-// healthy asks the servers, also when ctx is over.
-func (s servers) healthy(ctx context.Context) error {
-	if s.cluster == nil {
-		return nil
-	}
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPatience)
-	defer cancel()
-	return s.cluster.Healthy(asking)
 }
 
 // prepare brings the servers into the state that the recipe's clients expect.
@@ -197,12 +169,7 @@ func (r *runner) prepare(ctx context.Context, sc scenario.Scenario, recipe impls
 	var dialer net.Dialer
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	err := recipe.Prepare(ctx, impls.Config{
-		Addresses: s.addresses, Account: s.account, Dial: dialer.DialContext,
-		Clock: impls.SystemClock(), Wait: impls.NewUniform(sc.Poll.Min, sc.Poll.Max, sc.Seed),
-		TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
-	}, keys)
-	if err != nil {
+	if err := recipe.Prepare(ctx, s.config(sc, dialer.DialContext), keys); err != nil {
 		return fmt.Errorf("prepare %s: %w", sc.Recipe, err)
 	}
 	return nil
