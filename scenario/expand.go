@@ -126,6 +126,7 @@ func (e *expansion) block(i int) {
 		return // what follows would say the same again in other words
 	}
 	e.properties(path, i)
+	e.repeated(path, s)
 	e.expectFor(path, b, s)
 	e.servers(path, b, recipes)
 	for _, x := range checkExpect(path+".expect", valueOr(s.Expect, Expect{})) {
@@ -234,6 +235,20 @@ func (e *expansion) properties(path string, i int) {
 	} {
 		if x.said {
 			e.problem(path+"."+x.field, "the workload properties has no load: the conformance suite brings clients and times of its own, and what each recipe promises is what is expected", "leave it out")
+		}
+	}
+}
+
+// repeated checks what is said of a fault's repetition, which a resolved
+// schedule shows no more.
+func (e *expansion) repeated(path string, s Settings) {
+	for i, f := range s.Faults {
+		at := fmt.Sprintf("%s.faults[%d].count", path, i)
+		switch {
+		case f.Count != nil && f.Every == nil:
+			e.problem(at, fmt.Sprintf("%d times, and no word how often", *f.Count), "add every: 5s, for example, or leave count out")
+		case f.Count != nil && (*f.Count < 1 || *f.Count > maxFaults):
+			e.problem(at, fmt.Sprintf("a fault that comes %d times", *f.Count), fmt.Sprintf("write 1 to %d", maxFaults))
 		}
 	}
 }

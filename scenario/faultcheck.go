@@ -21,7 +21,10 @@ const (
 	WireKernel = "kernel"
 )
 
-// dropsPackets lists the actions that dropping packets amounts to.
+// DropsPackets reports whether an action on the wire is one that dropping
+// packets amounts to.
+func DropsPackets(action string) bool { return slices.Contains(dropsPackets, action) }
+
 var dropsPackets = []string{ActCut, ActCutIn, ActCutOut, ActCutKill, ActCutClients, ActCutPeers}
 
 // faultCheck looks at one fault of a scenario.
@@ -214,7 +217,7 @@ func (c faultCheck) target() {
 
 // wire checks that what the scenario names can carry the fault.
 func (c faultCheck) wire() {
-	if c.sc.Wire == WireKernel && c.kind.Wire() && !slices.Contains(dropsPackets, c.kind.Action) {
+	if c.sc.Wire == WireKernel && c.kind.Wire() && !DropsPackets(c.kind.Action) {
 		c.add("wire", "leave wire out, or write dialer", "dropped packets do not make a %s: what the kernel can do is %s", c.kind.Action, strings.Join(dropsPackets, ", "))
 	}
 }

@@ -103,7 +103,7 @@ func ParseFaultKind(name string) (k FaultKind, ok bool) {
 		number, action, _ := strings.Cut(rest, "-")
 		k = FaultKind{targetNode + number, action}
 		_, numbered := k.Node()
-		return k, numbered && slices.Contains(serverActions, action)
+		return k, numbered && slices.Contains(actionsOn(k.Target), action)
 	}
 	return FaultKind{}, false
 }

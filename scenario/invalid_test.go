@@ -110,12 +110,7 @@ t.yaml:3:8: defaults.ttl: zookeeper/sequence: sessions last 4s at least`},
 // Every check, each with something that it must refuse, and most with the like
 // that it must let pass.
 func TestEveryCheck(t *testing.T) {
-	const bad, good = false, true
-	for _, c := range []struct {
-		rest string
-		ok   bool
-		want string // in the error
-	}{
+	everyCheck(t, []checked{
 		{"workload: hot-key", good, ""},
 		{"clients: 5", bad, "workload.kind: names no workload"},
 		{"workload: {hold: 1ms}", bad, "names no workload"},
@@ -261,7 +256,22 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, expect_for: {etcd/mutx: {verdict: safe}}", bad, "expect_for.etcd/mutx"},
 		{"workload: hot-key, expect_for: {redis/token: {verdict: safe}}", bad, `expect_for.redis/token: "redis/token" is not among the recipes of this block`},
 		{"workload: hot-key, expect_for: {etcd/mutex: {verdict: good}}", bad, `expect_for.etcd/mutex.verdict: no such answer "good"`},
-	} {
+	})
+}
+
+// checked is a block, and whether it may pass.
+type checked struct {
+	rest string
+	ok   bool
+	want string // in the error
+}
+
+const bad, good = false, true
+
+// everyCheck holds each block against what is said of it.
+func everyCheck(t *testing.T, cases []checked) {
+	t.Helper()
+	for _, c := range cases {
 		text := "name: t\nscenarios:\n  - {name: b, " + c.rest
 		if !strings.Contains(c.rest, "recipes:") {
 			text += ", recipes: etcd/mutex"

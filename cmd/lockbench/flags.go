@@ -41,17 +41,10 @@ func (f runFlags) settings(cmd *cobra.Command) (scenario.Settings, error) {
 	if given("threshold") {
 		s.Expect = &scenario.Expect{Thresholds: f.threshold}
 	}
-	for _, kind := range f.faults {
-		spec := scenario.FaultSpec{Kind: kind, Step: f.step}
-		set(&spec.For, f.pauseFor, given("pause"))
-		s.Faults = append(s.Faults, spec)
-	}
-	if given("pause") && len(f.faults) == 0 {
-		errs = append(errs, errors.New("--pause needs --fault holder-pause or step-pause"))
-	}
-	if given("step") && len(f.faults) == 0 {
-		errs = append(errs, errors.New("--step needs --fault step-pause or step-kill"))
-	}
+	s.Wire = f.wire
+	var err error
+	s.Faults, err = f.schedule(given)
+	errs = append(errs, err)
 	w := scenario.Workload{Kind: f.workload, Distribution: f.dist, Arrival: f.arrival, Guard: f.guard}
 	load := slices.ContainsFunc([]string{"workload", "distribution", "arrival", "guard", "keys", "zipf", "rate", "max-in-flight", "acquire-limit", "watch-lease", "hold", "think", "readers", "depth", "batch", "connections"}, given)
 	set(&w.Keys, f.keys, given("keys"))
@@ -78,6 +71,46 @@ func (f runFlags) settings(cmd *cobra.Command) (scenario.Settings, error) {
 		s.Workload = &w
 	}
 	return s, usage(errors.Join(errs...))
+}
+
+// schedule is the faults that the flags ask for.
+func (f runFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error) {
+	if len(f.faults) == 0 {
+		for _, name := range []string{"pause", "fault-at", "fault-for", "by", "step"} {
+			if given(name) {
+				return nil, fmt.Errorf("--%s needs --fault too: it says more of a fault (see lockbench list faults)", name)
+			}
+		}
+		return nil, nil
+	}
+	var by scenario.Duration
+	if given("by") {
+		var err error
+		if by, err = scenario.ParseSigned(f.by); err != nil {
+			return nil, inFlag("by", err)
+		}
+	}
+	var list []scenario.FaultSpec
+	paused, measured := false, false
+	for _, name := range f.faults {
+		spec := scenario.FaultSpec{Kind: name, Step: f.step}
+		kind, _ := scenario.ParseFaultKind(name)
+		pauses := kind.Action == scenario.ActPause
+		measures := slices.Contains([]string{scenario.ActClock, scenario.ActDelay, scenario.ActSlowDisk}, kind.Action)
+		paused, measured = paused || pauses, measured || measures
+		set(&spec.At, f.faultAt, given("fault-at"))
+		set(&spec.For, f.faultFor, given("fault-for"))
+		set(&spec.For, f.pauseFor, given("pause") && pauses)
+		set(&spec.By, by, given("by") && measures)
+		list = append(list, spec)
+	}
+	switch {
+	case given("pause") && !paused:
+		return nil, errors.New("--pause needs a --fault that pauses, such as holder-pause; --fault-for says how long any fault lasts")
+	case given("by") && !measured:
+		return nil, errors.New("--by needs a --fault that has a measure: a clock, a delay or a slow-disk")
+	}
+	return list, nil
 }
 
 func set[T any](to **T, v T, given bool) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/suites"
@@ -18,8 +17,6 @@ import (
 type listed struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
-	// Unavailable says why it cannot be used on this machine.
-	Unavailable string `json:"unavailable,omitempty"`
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -44,13 +41,7 @@ func (a *app) listCommand() *cobra.Command {
 			case "workloads":
 				return a.listEntries(format, entries(scenario.Workloads()))
 			case "faults":
-				list := entries(scenario.Faults())
-				for i := range list {
-					if err := chaos.Available(list[i].Name); err != nil {
-						list[i].Unavailable = err.Error()
-					}
-				}
-				return a.listEntries(format, list)
+				return a.listFaults(format)
 			case "suites":
 				list, err := suites.List()
 				if err != nil {
@@ -92,11 +83,7 @@ func (a *app) listEntries(format string, list []listed) error {
 	room := max(columns(a.stdout, 120)-name-2, 40)
 	var b strings.Builder
 	for _, e := range list {
-		summary := e.Summary
-		if e.Unavailable != "" {
-			summary += " (not here: " + e.Unavailable + ")"
-		}
-		for i, line := range foldWords(summary, room) {
+		for i, line := range foldWords(e.Summary, room) {
 			first := e.Name
 			if i > 0 {
 				first, line = "", "  "+line

@@ -133,7 +133,10 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 			if r.Takeover != "" {
 				takeover = fmt.Sprintf("%s, for a TTL of %s", r.Takeover, exampleTTL)
 			}
-			steps := slices.Concat(r.Steps, []string{string(impls.StepWaiting), string(impls.StepWoken)})
+			steps := append(slices.Clone(r.Steps), string(impls.StepWaiting))
+			if !r.Polls {
+				steps = append(steps, string(impls.StepWoken))
+			}
 			facts = append(facts, []struct{ name, text string }{
 				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ")},
 				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},

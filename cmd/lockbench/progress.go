@@ -32,7 +32,7 @@ func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	for _, sc := range plan.Scenarios {
 		p.names = max(p.names, counter+len(sc.Name))
 	}
-	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops, and still writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan).Round(time.Second)))
+	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops, and still writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second)))
 	return p
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/reports"
 	"github.com/lockbench/lockbench/run"
 	"github.com/lockbench/lockbench/scenario"
@@ -21,7 +20,13 @@ type runFlags struct {
 	workload string
 	faults   []string
 	pauseFor scenario.Duration
+	faultAt  scenario.Duration
+	faultFor scenario.Duration
+	by       string
 	step     string
+	wire     string
+	budget   scenario.Duration
+	parallel int
 
 	clients   []int
 	workers   int
@@ -75,6 +80,8 @@ with the same seeds, in a new folder.`,
   lockbench run self-test
   lockbench run --recipe redis/token,etcd/mutex --workload hot-key --clients 8,32 --hold 1ms --repeat 6
   lockbench run --recipe mysql/lease-row --workload guarded-counter --fault holder-pause
+  lockbench run --recipe etcd/mutex --topology quorum --workload hot-key --fault leader-kill,holder-cut
+  lockbench run safety --budget 10m
   lockbench run results/2026-01-31T120000-quick`,
 		Args: argCount(cobra.MaximumNArgs(1), "one suite at most"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args, f) },
@@ -82,9 +89,15 @@ with the same seeds, in a new folder.`,
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "recipes, by comma (see lockbench list recipes); of a suite: only these of its recipes")
 	fl.StringVar(&f.workload, "workload", "", "what the clients do (see lockbench list workloads)")
-	fl.StringSliceVar(&f.faults, "fault", nil, "faults, by comma (see lockbench list faults)")
-	fl.Var(&f.pauseFor, "pause", "how long holder-pause and step-pause stop a client (default two leases and 2s, the shortest that proves anything)")
-	fl.StringVar(&f.step, "step", "", "step-pause, step-kill: the recipe's step at which they hit (see lockbench list recipes ID)")
+	fl.StringSliceVar(&f.faults, "fault", nil, "faults, by comma, each TARGET-ACTION: holder-pause, leader-kill (see lockbench list faults)")
+	fl.Var(&f.faultAt, "fault-at", "when they come, after the measured window began (default 1s)")
+	fl.Var(&f.faultFor, "fault-for", "how long they last (default two leases and 2s; of a server that is killed 3s)")
+	fl.Var(&f.pauseFor, "pause", "how long those that pause last, and no others (default two leases and 2s, the shortest that proves anything)")
+	fl.StringVar(&f.by, "by", "", "how far a clock jumps (-5s: backwards), how late a delay makes, how long a slow disk's fsync takes (default TTL+1s, 50ms, 500ms)")
+	fl.StringVar(&f.step, "step", "", "faults come while a client stands at this step: one of its recipe (see lockbench list recipes ID), acquiring, held or releasing; step-pause hits that client")
+	fl.StringVar(&f.wire, "wire", "", "what carries the faults between clients and servers: dialer or kernel (default kernel, where the machine and the fault allow it)")
+	fl.Var(&f.budget, "budget", "of a suite: run what tells most and fits so much time, and say what was left out")
+	fl.IntVar(&f.parallel, "parallel", 0, "scenarios side by side, those on different servers only (default the suite's, else 1); figures of speed then mean little")
 	fl.IntSliceVar(&f.clients, "clients", nil, "numbers of clients, by comma (default 16)")
 	fl.IntVar(&f.workers, "workers", 0, "processes that host the clients (default 2; one per client where a fault aims at one)")
 	fl.IntVar(&f.keys, "keys", 0, "number of keys (workload keys; default 100)")
@@ -138,11 +151,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, sc := range plan.Scenarios {
-		for _, ft := range sc.Faults {
-			if err := chaos.Available(ft.Kind); err != nil {
-				return usage(fmt.Errorf("scenario %s: fault %s cannot be injected here: %w", sc.Name, ft.Kind, err))
-			}
+	if cmd.Flags().Changed("budget") {
+		if err := a.fit(&plan, f.budget.D()); err != nil {
+			return err
 		}
 	}
 	if f.dryRun {
@@ -154,10 +165,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: fullVersion(),
-		Binaries: binaries, Find: find, Worker: []string{self, "worker"},
+		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Parallel: plan.parallel,
 	}
 	if !f.quiet {
-		opt.Progress = newProgress(a.stderr, plan)
+		opt.Progress = newProgress(a.stderr, plan.Resolved)
 	}
 	outcome, err := run.Run(cmd.Context(), opt)
 	if err != nil {
@@ -177,8 +188,8 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	return nil
 }
 
-// print shows what would run.
-func (a *app) print(plan scenario.Resolved, format string) error {
+// print shows what would run, and when which fault would come.
+func (a *app) print(plan plan, format string) error {
 	if format == "json" {
 		return a.printJSON(plan.Scenarios)
 	}
@@ -189,14 +200,18 @@ func (a *app) print(plan scenario.Resolved, format string) error {
 	if _, err := a.stdout.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "%s, %v of load\n", scenariosText(len(plan.Scenarios)), loadTime(plan).Round(time.Second))
+	if err := a.printSchedule(plan.Scenarios); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "%s, %v of load, about %v in all\n", scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second),
+		scenario.Estimate(plan.Scenarios, plan.parallel).Round(time.Second))
 	return nil
 }
 
 // loadTime is how long clients will work; servers' starts come on top.
-func loadTime(plan scenario.Resolved) time.Duration {
+func loadTime(scenarios []scenario.Scenario) time.Duration {
 	var total time.Duration
-	for _, sc := range plan.Scenarios {
+	for _, sc := range scenarios {
 		total += sc.Warmup.D() + sc.Duration.D()
 	}
 	return total

@@ -16,29 +16,33 @@ import (
 )
 
 // plan makes the scenarios to run from the arguments and the flags.
-func (f runFlags) plan(cmd *cobra.Command, args []string) (scenario.Resolved, error) {
+func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 	if len(args) == 1 && isPath(args[0]) {
 		path := args[0]
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
 			path = filepath.Join(path, scenario.FileSuite)
 			if !exists(path) {
-				return scenario.Resolved{}, usage(fmt.Errorf("%s: no %s in it: not the folder of a run; give a suite's file, or the folder of a run to repeat it", args[0], scenario.FileSuite))
+				return plan{}, usage(fmt.Errorf("%s: no %s in it: not the folder of a run; give a suite's file, or the folder of a run to repeat it", args[0], scenario.FileSuite))
 			}
 		}
 		data, err := readSuite(path)
 		if err != nil {
-			return scenario.Resolved{}, err
+			return plan{}, err
 		}
 		if scenario.IsResolved(data) {
-			return f.again(cmd, path, data)
+			r, err := f.again(cmd, path, data)
+			return plan{Resolved: r, parallel: max(1, f.parallel)}, err
 		}
 	}
 	file, err := f.file(cmd, args)
 	if err != nil {
-		return scenario.Resolved{}, err
+		return plan{}, err
 	}
 	scenarios, err := file.Expand(catalogue())
-	return scenario.Resolved{Suite: file.Name, Seed: file.Seed, Scenarios: scenarios}, err
+	return plan{
+		Resolved: scenario.Resolved{Suite: file.Name, Seed: file.Seed, Scenarios: scenarios},
+		file:     file, parallel: max(1, file.Parallel),
+	}, err
 }
 
 // again repeats a run. Its scenarios stand as they were: flags that change
@@ -46,7 +50,7 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (scenario.Resolved, er
 func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.Resolved, error) {
 	changing := ""
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe"}, fl.Name) {
+		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe", "parallel"}, fl.Name) {
 			changing = fl.Name
 		}
 	})
@@ -118,6 +122,11 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 	}
 	if file.Seed == 0 {
 		file.Seed = 1
+	}
+	if cmd.Flags().Changed("parallel") {
+		if file.Parallel = f.parallel; f.parallel < 1 {
+			return file, usage(fmt.Errorf("--parallel %d: write 1 or more", f.parallel))
+		}
 	}
 	return file, nil
 }

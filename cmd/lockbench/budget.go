@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// plan is what is to be run.
+type plan struct {
+	scenario.Resolved
+	file     scenario.File // that it came from; empty for a run that is repeated
+	parallel int
+}
+
+// fit leaves out of a plan what has no room in a budget, and says loudly what
+// that was.
+func (a *app) fit(p *plan, budget time.Duration) error {
+	sel := p.file.Within(budget, p.Scenarios, p.parallel)
+	if len(sel.Picked) == 0 {
+		return usage(fmt.Errorf("--budget %v has no room for any scenario of %s; the shortest needs %v", budget, p.Suite, shortest(p.Scenarios, p.parallel).Round(time.Second)))
+	}
+	total := len(p.Scenarios)
+	p.Scenarios = sel.Picked
+	if len(sel.LeftOut) == 0 {
+		return nil
+	}
+	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, since the budget has no room for it:\n",
+		budget, len(sel.Picked), scenariosText(total), sel.Estimate.Round(time.Second), p.Suite, sel.Whole.Round(time.Second))
+	for _, l := range sel.LeftOut {
+		rank := "without a rank"
+		if l.Tells > 0 {
+			rank = fmt.Sprintf("rank %d", l.Tells)
+		}
+		what := "repeats only, every recipe runs once"
+		if len(l.Recipes) > 0 {
+			what = "not run at all: " + strings.Join(l.Recipes, ", ")
+		}
+		fmt.Fprintf(a.stderr, "  %s (%s): %s; %s\n", l.Group, rank, scenariosText(l.Scenarios), what)
+	}
+	return nil
+}
+
+func shortest(scenarios []scenario.Scenario, parallel int) time.Duration {
+	least := time.Duration(0)
+	for _, sc := range scenarios {
+		if t := scenario.Estimate([]scenario.Scenario{sc}, parallel); least == 0 || t < least {
+			least = t
+		}
+	}
+	return least
+}
+
+// printSchedule prints when which fault comes in which scenario, as comments, so
+// that what is printed stays a suite.
+func (a *app) printSchedule(scenarios []scenario.Scenario) error {
+	var b strings.Builder
+	for _, sc := range scenarios {
+		text := chaos.PlanText(sc)
+		if text == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "# %s, times from the start of the measured window:\n", sc.Name)
+		for line := range strings.Lines(text) {
+			b.WriteString("#   " + line)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("# Whom a fault hits is decided when it fires, by its id and the scenario's seed.\n")
+	}
+	_, err := a.stdout.Write([]byte(b.String()))
+	return err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/netdrop"
+	"github.com/lockbench/lockbench/run"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// listedFault is one thing that a fault can do, on this machine.
+type listedFault struct {
+	Group     string   `json:"group"`
+	Action    string   `json:"action"`
+	Targets   []string `json:"targets"`
+	Summary   string   `json:"summary"`
+	Mechanism string   `json:"mechanism"`
+	// Unavailable says why it cannot be done here.
+	Unavailable string `json:"unavailable,omitempty"`
+}
+
+// faultList is the list of faults in JSON.
+type faultList struct {
+	Targets []scenario.Entry `json:"targets"`
+	Faults  []listedFault    `json:"faults"`
+}
+
+func faults() faultList {
+	list := faultList{Targets: scenario.FaultTargets()}
+	kernel := netdrop.Available()
+	for _, a := range scenario.FaultActions() {
+		f := listedFault{Group: a.Group, Action: a.Action, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
+		kind := strings.ReplaceAll(a.Targets[0]+"-"+a.Action, ":N-", ":1-")
+		if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kind}}}); err != nil {
+			f.Unavailable = err.Error()
+		}
+		list.Faults = append(list.Faults, f)
+	}
+	return list
+}
+
+// mechanism is what would do a fault here; kernel is why the kernel cannot drop
+// packets, or nil.
+func mechanism(a scenario.FaultAction, kernel error) string {
+	switch {
+	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action) && kernel == nil:
+		return "kernel (drops packets in a network namespace of the run's own), or dialer"
+	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action):
+		return fmt.Sprintf("dialer (the kernel cannot here: %v)", kernel)
+	case a.Group == scenario.GroupWire:
+		return "dialer"
+	case a.Group == scenario.GroupClient && a.Action == scenario.ActClock:
+		return "the clock that the client is given"
+	case a.Action == scenario.ActCut || a.Action == scenario.ActCutPeers:
+		return "proxies between the servers"
+	case a.Action == scenario.ActClock:
+		return "a library preloaded into the server"
+	case a.Action == scenario.ActSlowDisk:
+		return "the server's calls held up"
+	case slices.Contains([]string{scenario.ActMove, scenario.ActClose, scenario.ActEvict, scenario.ActFlush}, a.Action):
+		return "the server's own commands"
+	}
+	return "signals"
+}
+
+// whom says whom an action can hit, shortly.
+func whom(targets []string) string {
+	has := func(t string) bool { return slices.Contains(targets, t) }
+	var words []string
+	if has(scenario.TargetHolder) {
+		words = append(words, "clients")
+	}
+	switch {
+	case has(scenario.TargetFollower):
+		words = append(words, "servers")
+		if has(scenario.TargetEach) {
+			words = append(words, "each of them in turn")
+		}
+	case !has(scenario.TargetHolder):
+		words = targets
+	}
+	return strings.Join(words, ", ")
+}
+
+// listFaults prints what faults there are, by group, each with whom it can hit.
+func (a *app) listFaults(format string) error {
+	list := faults()
+	if format == "json" {
+		return a.printJSON(list)
+	}
+	width := columns(a.stdout, 120)
+	name := 0
+	for _, f := range list.Faults {
+		name = max(name, len(f.Action))
+	}
+	for _, t := range list.Targets {
+		name = max(name, len(t.Name))
+	}
+	room := max(width-name-4, 40)
+	var b strings.Builder
+	entry := func(first, text string) {
+		for i, line := range foldWords(text, room) {
+			if i > 0 {
+				first, line = "", "  "+line
+			}
+			fmt.Fprintf(&b, "  %-*s  %s\n", name, first, line)
+		}
+	}
+	paragraph := func(text string) {
+		for _, line := range foldWords(text, width) {
+			b.WriteString(line + "\n")
+		}
+	}
+	paragraph("A fault is TARGET-ACTION, such as holder-pause, leader-kill or node:2-slow-disk. The target is found when it fires.")
+	b.WriteString("\nTargets among the clients, and among the servers:\n")
+	for _, t := range list.Targets {
+		if t.Name == scenario.TargetLeader {
+			b.WriteString("\n")
+		}
+		entry(t.Name, t.Summary)
+	}
+	heads := map[string]string{
+		scenario.GroupClient: "Actions on a client:",
+		scenario.GroupWire:   "Actions on what lies between clients and servers:",
+		scenario.GroupServer: "Actions on servers:",
+	}
+	group := ""
+	for _, f := range list.Faults {
+		if f.Group != group {
+			group = f.Group
+			b.WriteString("\n" + heads[group] + "\n")
+		}
+		text := fmt.Sprintf("%s. Hits: %s. By: %s.", f.Summary, whom(f.Targets), f.Mechanism)
+		if f.Unavailable != "" {
+			text = fmt.Sprintf("NOT HERE: %s. %s", f.Unavailable, text)
+		}
+		entry(f.Action, text)
+	}
+	b.WriteString("\n")
+	paragraph("Which servers can suffer what depends on them: a suite says so before it starts. Each fault has a time (at), and may have a duration (for), a step or the age of a hold that it waits for (step, nth, after), and a measure (by, jitter, rate).")
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}

@@ -1,0 +1,78 @@
+package scenario_test
+
+import "testing"
+
+func TestEveryCheckOfFaults(t *testing.T) {
+	everyCheck(t, []checked{
+		{"workload: hot-key, faults: leader-kil", bad, `faults[0].kind: no fault "leader-kil"; did you mean leader-kill?`},
+		{"workload: hot-key, faults: pause", bad, `faults[0].kind: no fault "pause"; whom is it to hit? write holder-pause, or a target beside it`},
+		{"workload: hot-key, topology: quorum, faults: follower-move", bad, `faults[0].kind: no fault "follower-move"; it can hit leader`},
+		{"workload: hot-key, faults: {kind: holder-pause, target: leader}", bad, `faults[0].kind: no fault "leader-holder-pause"; did you mean `},
+		{"workload: hot-key, faults: node:1-kill", good, ""},
+		{"workload: hot-key, faults: node:2-kill", bad, "faults[0].kind: a single server has no node:2"},
+		{"workload: hot-key, topology: quorum, faults: node:2-kill", good, ""},
+		{"workload: hot-key, topology: quorum, faults: node:0-kill", bad, `no fault "node:0-kill"`},
+		{"workload: hot-key, faults: minority-cut", bad, "faults[0].kind: a single server has no minority; aim at the leader"},
+		{"workload: hot-key, topology: quorum, faults: minority-cut", good, ""},
+		{"workload: hot-key, faults: leader-cut-peers", bad, "faults[0].kind: leader-cut-peers needs other servers, and there is one"},
+		{"workload: uncontended, faults: leader-restart", good, ""},
+		{"workload: hot-key, clients: 1, faults: leader-restart", good, ""},
+		{"workload: hot-key, clients: 1, faults: holder-cut", bad, "clients[0]: holder-cut needs a second client"},
+		{"workload: try-storm, faults: next-waiter-pause", bad, "workload.kind: next-waiter-pause needs a client that waits"},
+		{"workload: properties, faults: leader-kill", bad, "faults[0].kind: the conformance suite brings faults of its own"},
+
+		{"workload: hot-key, faults: {kind: leader-restart, for: 1s}", bad, "faults[0].for: leader-restart happens at once and does not last; leave it out"},
+		{"workload: hot-key, faults: {kind: holder-reset, for: 1s}", bad, "faults[0].for: holder-reset happens at once"},
+		{"workload: hot-key, faults: {kind: holder-cut, for: 100ms}", good, ""},
+		{"workload: hot-key, faults: {kind: leader-clock, by: -5s}", good, ""},
+		{"workload: hot-key, faults: {kind: leader-clock, by: 0s}", bad, "faults[0].by: a clock that jumps by nothing"},
+		{"workload: hot-key, faults: {kind: leader-delay, by: -5s}", bad, "faults[0].by: -5s is no time to be late by"},
+		{"workload: hot-key, faults: {kind: leader-kill, by: 5s}", bad, "faults[0].by: leader-kill has no such measure"},
+		{"workload: hot-key, faults: {kind: leader-clock, by: -5}", bad, `faults[0].by: "5" has no unit`},
+		{"workload: hot-key, faults: {kind: holder-delay, jitter: 5ms}", good, ""},
+		{"workload: hot-key, faults: {kind: holder-cut, jitter: 5ms}", bad, "faults[0].jitter: holder-cut has no jitter"},
+		{"workload: hot-key, faults: {kind: holder-throttle, rate: 0}", bad, "faults[0].rate: a rate of 0 bytes a second"},
+		{"workload: hot-key, faults: {kind: holder-cut, rate: 100}", bad, "faults[0].rate: holder-cut has no rate"},
+		{"workload: hot-key, faults: {kind: leader-kill, step: held}", good, ""},
+		{"workload: hot-key, faults: {kind: leader-kill, step: held, nth: 2}", good, ""},
+		{"workload: hot-key, faults: {kind: leader-kill, step: hold}", bad, `faults[0].step: etcd/mutex has no step "hold"; did you mean held?`},
+		{"workload: hot-key, faults: {kind: leader-kill, nth: 2}", bad, "faults[0].nth: nth counts the clients that come to a step"},
+		{"workload: hot-key, faults: {kind: leader-kill, step: held, nth: -1}", bad, "faults[0].nth: "},
+		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: holder-cut, after: 0.5}", good, ""},
+		{"workload: {kind: hot-key, hold: 1s}, faults: {kind: holder-cut, after: 0.5}", bad, "faults[0].after: no hold gets 2s old, for it lasts 1s at most"},
+		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: leader-kill, after: 0.5}", bad, "faults[0].after: leader-kill does not wait for the age of a hold"},
+		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: holder-cut, after: 0.5, step: held}", bad, "faults[0].after: a fault that waits for a step"},
+		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: holder-cut, after: -1}", bad, "faults[0].after: -1 is no share"},
+		{"workload: hot-key, faults: {kind: holder-reset, every: 1ns}", bad, "faults: more than 1000 faults"},
+		{"workload: hot-key, faults: {kind: holder-reset, within: -1s}", bad, "within"},
+		{"workload: hot-key, faults: {kind: holder-reset, every: 1s, count: 0}", bad, "faults[0].count: "},
+		{"workload: hot-key, faults: {kind: holder-reset, count: 2}", bad, "faults[0].count: "},
+
+		// Whatever both have a client's process stand still, and what one would set
+		// right for both.
+		{"workload: hot-key, faults: [holder-pause, {kind: next-waiter-pause, at: 2s}]", bad, "faults[1].at: begins at 2s, before holder-pause at 1s has ended, and both stop clients' processes; write 11s or later"},
+		{"workload: hot-key, faults: [holder-pause, {kind: holder-kill, at: 2s}]", bad, "faults[1].at: "},
+		{"workload: hot-key, faults: [{kind: holder-pause, at: 2s}, {kind: holder-kill, at: 1s}]", good, ""},
+		{"workload: hot-key, faults: [holder-pause, {kind: leader-pause, at: 2s}]", good, ""},
+		{"workload: hot-key, faults: [holder-cut, {kind: next-waiter-cut, at: 2s}]", good, ""},
+		{"workload: hot-key, faults: [holder-clock, {kind: next-waiter-clock, at: 2s}]", bad, "and both set one thing, which the first to end sets right"},
+		{"workload: hot-key, faults: [holder-clock, {kind: leader-clock, at: 2s}]", good, ""},
+		{"workload: hot-key, topology: quorum, faults: [leader-kill, {kind: leader-kill, at: 2s}]", bad, "and both do the same to the same servers"},
+		{"workload: hot-key, faults: holder-cut, workers: 2", bad, "workers: holder-cut hits a whole process"},
+		{"workload: hot-key, faults: leader-reset, workers: 2", good, ""},
+
+		{"workload: hot-key, wire: dialer", good, ""},
+		{"workload: hot-key, wire: kernel, faults: holder-cut", good, ""},
+		{"workload: hot-key, wire: kernel, faults: holder-delay", bad, "wire: dropped packets do not make a delay"},
+		{"workload: hot-key, wire: kernel, faults: leader-pause", good, ""},
+		{"workload: hot-key, wire: tin, faults: leader-pause", bad, `wire: no wire "tin"; there is dialer, kernel`},
+
+		{"workload: properties, clients: 3", bad, "clients: the workload properties has no load"},
+		{"workload: properties, duration: 3s", bad, "duration: the workload properties has no load"},
+		{"workload: properties, expect: {verdict: safe}", bad, "expect: the workload properties has no load"},
+		{"workload: properties, repeat: 2", good, ""},
+		{"workload: reentrant, recipes: mysql/insert", bad, "workload.kind: mysql/insert cannot serve the workload reentrant: its holder would wait for itself"},
+		{"workload: hot-key, tells: -1", bad, "tells: -1 is no rank"},
+		{"workload: hot-key, tells: 1, description: what it is about", good, ""},
+	})
+}
