@@ -28,6 +28,7 @@ type Options struct {
 	Binaries  map[string]string // server binaries the user named, by backend
 	Find      func(id string) (impls.Recipe, bool)
 	Worker    []string // the command that starts a worker process
+	Watchdog  []string // the command that starts the run's watchdog, see supervise.Run.Watch; nil: it has none
 	Progress  Progress // nil: Silent
 	Temp      string   // where servers keep their data; "": the system's choice
 	// Parallel is how many scenarios may run side by side, each on servers of its
@@ -93,6 +94,11 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		err = errors.Join(err, sup.End(end))
 	}()
 
+	if len(o.Watchdog) > 0 {
+		if err := sup.Watch(o.Watchdog); err != nil {
+			return Outcome{}, err
+		}
+	}
 	r, err := newRunner(o, dir, sup)
 	if err != nil {
 		return Outcome{Dir: dir.path}, err

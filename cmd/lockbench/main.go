@@ -26,6 +26,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/conformance"
+	"github.com/lockbench/lockbench/netdrop"
 )
 
 // quiet drops what a driver would print of failed connections: it is in the
@@ -35,6 +36,8 @@ type quiet struct{}
 func (quiet) Printf(context.Context, string, ...any) {}
 
 func main() {
+	// Whether the kernel can drop packets is found out by this program, again.
+	netdrop.MainIfProbe()
 	redis.SetLogger(quiet{}) // the driver has no other switch
 	// The conformance suite measures properties with processes of clients, which
 	// are this program again.

@@ -151,6 +151,12 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if !f.dryRun {
+		// Before anything is printed: the program may be executed anew.
+		if err := run.EnterKernel(plan.Scenarios); err != nil {
+			return err
+		}
+	}
 	if cmd.Flags().Changed("budget") {
 		if err := a.fit(&plan, f.budget.D()); err != nil {
 			return err
@@ -165,7 +171,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: fullVersion(),
-		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Parallel: plan.parallel,
+		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel,
 	}
 	if !f.quiet {
 		opt.Progress = newProgress(a.stderr, plan.Resolved)
