@@ -161,7 +161,8 @@ type fault struct {
 	kind   scenario.FaultKind
 	id     string
 	gate   turn
-	killed int // the pid of the client's process that it ended
+	killed int  // the pid of the client's process that it ended
+	hit    bool // it is on record as injected
 }
 
 // faults lists the faults in the order of their times, and lets those that may
@@ -225,13 +226,11 @@ func (f *fault) sustain(ctx context.Context, in *injection) error {
 
 // abandon undoes what a fault that panicked has done.
 func (f *fault) abandon(ctx context.Context) error {
-	injected := false
 	var errs []error
 	for _, in := range f.undo.of(f) {
-		injected = injected || in.recorded
 		errs = append(errs, in.close(ctx))
 	}
-	if !injected {
+	if !f.hit {
 		errs = append(errs, f.missed("the fault ended in a panic"))
 	}
 	return errors.Join(errs...)

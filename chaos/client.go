@@ -32,8 +32,7 @@ const (
 func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 	switch f.kind.Action {
 	case scenario.ActPause:
-		if f.gate.stands {
-			// Undone last: it goes on where it stood.
+		if in.keepsGate() { // undone last
 			in.steps = append(in.steps, step{undo: func(context.Context) error { f.leaveGate(); return nil }})
 		}
 		return f.stop(in)
@@ -60,7 +59,7 @@ func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 	case scenario.ActReset:
 		return f.still(in, func() error { return f.reset(ctx, in, f.clientOf(in), nil) })
 	}
-	return f.still(in, func() error { return f.apply(ctx, in, f.clientOf(in), nil, f.rule()) })
+	return f.still(in, func() error { return in.saying(f.apply(ctx, in, f.clientOf(in), nil)) })
 }
 
 func (f *fault) clientOf(in *injection) []uint32 { return []uint32{in.aim.prey.Client} }
@@ -139,14 +138,14 @@ func (f *fault) cutKill(ctx context.Context, in *injection) error {
 	if err := f.stop(in); err != nil {
 		return err
 	}
-	if err := f.apply(ctx, in, f.clientOf(in), nil, f.rule()); err != nil {
+	wire, err := f.apply(ctx, in, f.clientOf(in), nil)
+	if err != nil {
 		return err
 	}
-	wire := in.event.How
 	if err := f.end(in); err != nil {
 		return err
 	}
-	in.event.How = "SIGKILL behind a cut; " + wire
+	in.by("SIGKILL behind a cut: " + wire)
 	return nil
 }
 
@@ -173,7 +172,7 @@ func (f *fault) starve(ctx context.Context, in *injection) error {
 
 // rule is what is wrong with the wire while the fault lasts.
 func (f *fault) rule() faultnet.Rule {
-	r := faultnet.Rule{Seed: f.hash(0)}
+	var r faultnet.Rule
 	switch f.kind.Action {
 	case scenario.ActCut, scenario.ActCutKill, scenario.ActCutPeers, scenario.ActCutClients:
 		r.CutIn, r.CutOut = true, true
@@ -182,7 +181,10 @@ func (f *fault) rule() faultnet.Rule {
 	case scenario.ActCutOut:
 		r.CutOut = true
 	case scenario.ActDelay:
-		r.Delay, r.Jitter = f.By.D(), f.Jitter.D()
+		r.Delay = f.By.D()
+		if r.Jitter = f.Jitter.D(); r.Jitter > 0 {
+			r.Seed = f.hash(0)
+		}
 	case scenario.ActThrottle:
 		r.Rate = f.Rate
 	case scenario.ActStall:
@@ -197,8 +199,8 @@ func (f *fault) rule() faultnet.Rule {
 	return r
 }
 
-// apply puts a rule between clients and addresses.
-func (f *fault) apply(ctx context.Context, in *injection, clients []uint32, addresses []string, rule faultnet.Rule) error {
+// apply puts the fault's rule between clients and addresses.
+func (f *fault) apply(ctx context.Context, in *injection, clients []uint32, addresses []string) (how string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wireLimit)
 	defer cancel()
 	away := func(ctx context.Context) error {
@@ -206,16 +208,14 @@ func (f *fault) apply(ctx context.Context, in *injection, clients []uint32, addr
 		in.adds(effect)
 		return err
 	}
-	var how string
-	err := in.do(lift, away, func() (err error) {
-		how, err = f.Wires.Apply(ctx, f.id, clients, addresses, rule)
+	err = in.do(lift, away, func() error {
+		how, err = f.Wires.Apply(ctx, f.id, clients, addresses, f.rule())
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("put %s on the wire: %w", f.kind.Action, err)
+		return "", fmt.Errorf("put %s on the wire: %w", f.kind.Action, err)
 	}
-	in.by(how)
-	return nil
+	return how, nil
 }
 
 // adds puts together what several rules did.
@@ -230,7 +230,7 @@ func (in *injection) adds(e Effect) {
 
 // reset breaks the present connections, of which there must be one.
 func (f *fault) reset(ctx context.Context, in *injection, clients []uint32, addresses []string) error {
-	if err := f.apply(ctx, in, clients, addresses, f.rule()); err != nil {
+	if err := in.saying(f.apply(ctx, in, clients, addresses)); err != nil {
 		return err
 	}
 	if err := in.back(ctx); err != nil {

@@ -22,6 +22,7 @@ type prey struct {
 	// stands reports whether it still is what it was chosen for.
 	stands func() bool
 	idle   bool // it neither holds nor waits, so its key means nothing
+	atGate bool // it stands at the gate, and moves no further
 }
 
 // event names the client.
@@ -76,10 +77,9 @@ func (f *fault) seeksHolder() bool {
 	return f.kind.OnHolder() || f.kind.Target == scenario.TargetServing || f.kind.Action == scenario.ActEvict
 }
 
-// standing is the client at the gate. It moves no further; but it may lose the
-// lock there.
+// standing is the client at the gate. It may lose the lock there.
 func (f *fault) standing(h Holding, step string) prey {
-	p := prey{Holding: h, how: "the client stood at the step", stands: func() bool { return true }}
+	p := prey{Holding: h, how: "the client stood at the step", stands: func() bool { return true }, atGate: true}
 	if f.Step == "" {
 		p.how += " " + step
 	}

@@ -36,6 +36,19 @@ func (t *turns) next() turn {
 	return mine
 }
 
+// turnCame reports whether those before have done with the gate.
+func (f *fault) turnCame() bool {
+	if f.gate.before == nil {
+		return true
+	}
+	select {
+	case <-f.gate.before:
+		return true
+	default:
+		return false
+	}
+}
+
 // openGate lets the client that stands there go on.
 func (f *fault) openGate() {
 	if f.gate.stands {
@@ -73,10 +86,13 @@ func (f *fault) catch(ctx context.Context, step string, nth int, enough func() b
 	if f.Gate == nil {
 		return Holding{}, false, errors.New("no client can be met at a step here")
 	}
-	if f.gate.before != nil {
-		select {
-		case <-f.gate.before:
-		case <-ctx.Done():
+	for !f.turnCame() {
+		switch {
+		case enough():
+			return Holding{}, false, nil
+		case f.late():
+			return Holding{}, false, errors.New("another fault had the gate all the time")
+		case f.sleep(ctx, time.Millisecond) != nil:
 			return Holding{}, false, errors.New("the run ended while another fault had the gate")
 		}
 	}

@@ -53,8 +53,8 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 			return nil, f.missed(err.Error())
 		}
 		if err = f.act(ctx, in); err == nil {
-			if f.kind.Action != scenario.ActPause {
-				f.leaveGate() // who is paused stands there until he may go on
+			if !in.keepsGate() {
+				f.leaveGate()
 			}
 			return f.injected(ctx, in)
 		}
@@ -69,6 +69,13 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 			return nil, f.missed("the run ended before a target was hit")
 		}
 	}
+}
+
+// keepsGate reports whether the client at the gate stands there until the heal:
+// one that is paused goes on where it was stopped.
+func (in *injection) keepsGate() bool {
+	k := in.fault.kind
+	return k.OnClient() && k.Action == scenario.ActPause && in.aim.prey.atGate
 }
 
 // injected puts an injection on record. What cannot be put there is undone.

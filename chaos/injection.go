@@ -100,7 +100,7 @@ func (in *injection) record() error {
 	e := in.event
 	e.Event, e.AtNS = "injected", in.at
 	err := f.log(e)
-	in.recorded = err == nil
+	in.recorded, f.hit = err == nil, true
 	if f.kind.OnClient() && f.kind.Action == scenario.ActPause {
 		return err
 	}

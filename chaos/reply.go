@@ -34,7 +34,7 @@ func (f *fault) loseReply(ctx context.Context, in *injection) error {
 	for {
 		before := f.doing(p.Client)
 		in.at = f.Clock.Now()
-		if err := f.apply(ctx, in, f.clientOf(in), nil, f.rule()); err != nil {
+		if err := in.saying(f.apply(ctx, in, f.clientOf(in), nil)); err != nil {
 			return err
 		}
 		f.leaveGate()

@@ -98,6 +98,7 @@ func (f *fault) rolled(done []*injection) error {
 		errs = append(errs, f.log(e))
 	}
 	mechanism, _, _ := strings.Cut(first.event.How, "; ")
+	f.hit = true
 	at("injected", first.at, mechanism+"; one after another: "+strings.Join(names, ", "))
 	at("effective", first.since, first.confirmed)
 	for _, in := range done {

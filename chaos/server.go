@@ -69,11 +69,9 @@ func (f *fault) hitServers(ctx context.Context, in *injection) error {
 	case scenario.ActCut, scenario.ActDelay, scenario.ActThrottle:
 		return f.surround(ctx, in)
 	case scenario.ActCutPeers:
-		how, err := f.cutLinks(ctx, in)
-		in.by(how)
-		return err
+		return in.saying(f.cutLinks(ctx, in))
 	case scenario.ActCutClients, scenario.ActRefuse:
-		return f.apply(ctx, in, nil, in.addresses(), f.rule())
+		return in.saying(f.apply(ctx, in, nil, in.addresses()))
 	case scenario.ActReset:
 		return f.reset(ctx, in, nil, in.addresses())
 	case scenario.ActClock:
@@ -162,15 +160,12 @@ func (f *fault) surround(ctx context.Context, in *injection) error {
 		if err != nil {
 			return err
 		}
-		links = how + " between servers, "
+		links = " to clients, " + how + " between servers"
 	case f.kind.Action == scenario.ActCut && len(in.aim.nodes) < len(f.Servers.Nodes()):
 		return fmt.Errorf("the links to the other servers cannot be cut: %w", why)
 	}
-	if err := f.apply(ctx, in, nil, in.addresses(), f.rule()); err != nil {
-		return err
-	}
-	in.event.How = links + in.event.How + " (to clients)"
-	return nil
+	how, err := f.apply(ctx, in, nil, in.addresses())
+	return in.saying(how+links, err)
 }
 
 // cutLinks puts the rule on the links of the servers with all others.
