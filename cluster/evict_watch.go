@@ -48,7 +48,7 @@ func (e *memcachedEvictions) listen(r *bufio.Reader) {
 	for {
 		line, err := r.ReadString('\n')
 		key := between(line, " key=", " ")
-		if plain, err := url.QueryUnescape(key); err == nil {
+		if plain, err := url.PathUnescape(key); err == nil {
 			key = plain
 		}
 		e.mu.Lock()

@@ -177,12 +177,7 @@ func redisInfo(ctx context.Context, n *Node, section string) (map[string]string,
 // redisAsk sends a command and returns its answer, a flat list. A client
 // library would send greetings of its own, which count as commands.
 func redisAsk(ctx context.Context, n *Node, command ...string) (reply []string, err error) {
-	var req strings.Builder
-	fmt.Fprintf(&req, "*%d\r\n", len(command))
-	for _, word := range command {
-		fmt.Fprintf(&req, "$%d\r\n%s\r\n", len(word), word)
-	}
-	err = ask(ctx, n.Address, req.String(), func(r *bufio.Reader) error {
+	err = ask(ctx, n.Address, redisRequest(command), func(r *bufio.Reader) error {
 		reply, err = redisReply(r)
 		return err
 	})

@@ -2,10 +2,14 @@ package cluster_test
 
 import (
 	"bufio"
+	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
@@ -145,4 +149,36 @@ func dialTalk(t *testing.T, address string) (net.Conn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	return conn, bufio.NewReader(conn)
+}
+
+// line is the first line of an answer.
+func line(t *testing.T, c *cluster.Cluster, request string) string {
+	t.Helper()
+	return lines(t, c.Addresses()[0], request, 1)
+}
+
+func lines(t *testing.T, address, request string, n int) string {
+	t.Helper()
+	conn, r := dialTalk(t, address)
+	defer conn.Close()
+	fmt.Fprint(conn, request)
+	var all []string
+	for range n {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%q: %v", request, err)
+		}
+		all = append(all, strings.TrimSpace(line))
+	}
+	return strings.Join(all, "\n")
+}
+
+func getLock(t *testing.T, conn *sql.Conn, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var got int
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK('x', 1)").Scan(&got); err != nil || got != want {
+		t.Errorf("GET_LOCK: %d, %v; want %d", got, err, want)
+	}
 }

@@ -143,17 +143,26 @@ int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict t)
 	return sem_clockwait(sem, CLOCK_REALTIME, &k);
 }
 
-// wait_late keeps a flush waiting for as long as the file says.
-static void wait_late(void)
+static int64_t late(void)
 {
 	struct state *s = now();
-	int64_t late = s ? __atomic_load_n(&s->late, __ATOMIC_RELAXED) : 0;
-	if (late <= 0)
-		return;
-	__atomic_fetch_add(&s->flushed, 1, __ATOMIC_RELAXED);
-	struct timespec rest = {late / second, late % second};
-	while (syscall(SYS_nanosleep, &rest, &rest) && errno == EINTR)
-		;
+	return s ? __atomic_load_n(&s->late, __ATOMIC_RELAXED) : 0;
+}
+
+// wait_late keeps a flush waiting for as long as the file says, and looks again
+// and again: when the disk is fast once more nobody has to wait on.
+static void wait_late(void)
+{
+	const int64_t look = second / 100;
+	int64_t waited = 0, left;
+	if (late() > 0)
+		__atomic_fetch_add(&now()->flushed, 1, __ATOMIC_RELAXED);
+	while ((left = late() - waited) > 0) {
+		struct timespec t = {0, left < look ? left : look};
+		while (syscall(SYS_nanosleep, &t, &t) && errno == EINTR)
+			;
+		waited += look;
+	}
 }
 
 int fsync(int fd)

@@ -1,10 +1,7 @@
 package cluster_test
 
 import (
-	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,16 +146,6 @@ func TestMySQLClock(t *testing.T) {
 	}
 }
 
-func getLock(t *testing.T, conn *sql.Conn, want int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var got int
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK('x', 1)").Scan(&got); err != nil || got != want {
-		t.Errorf("GET_LOCK: %d, %v; want %d", got, err, want)
-	}
-}
-
 // TestClocksThatNobodyHeeds: what keeps time by another clock is left alone, and
 // says so where it cannot even be told.
 func TestClocksThatNobodyHeeds(t *testing.T) {
@@ -206,26 +193,4 @@ func TestClocksThatNobodyHeeds(t *testing.T) {
 			t.Errorf("the clock of a node that is not there: %v", err)
 		}
 	})
-}
-
-// line is the first line of an answer.
-func line(t *testing.T, c *cluster.Cluster, request string) string {
-	t.Helper()
-	return lines(t, c.Addresses()[0], request, 1)
-}
-
-func lines(t *testing.T, address, request string, n int) string {
-	t.Helper()
-	conn, r := dialTalk(t, address)
-	defer conn.Close()
-	fmt.Fprint(conn, request)
-	var all []string
-	for range n {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatalf("%q: %v", request, err)
-		}
-		all = append(all, strings.TrimSpace(line))
-	}
-	return strings.Join(all, "\n")
 }
