@@ -173,9 +173,6 @@ func TestEveryDefaultIsFilledIn(t *testing.T) {
 }
 
 func TestDefaultExpectations(t *testing.T) {
-	e := func(verdict, promise, liveness string) scenario.Expect {
-		return scenario.Expect{Verdict: verdict, Promise: promise, Liveness: liveness}
-	}
 	for _, c := range []struct {
 		recipe, rest string
 		want         scenario.Expect

@@ -20,14 +20,14 @@ type progress struct {
 	color    bool
 	width    int    // columns of the terminal
 	names    int    // columns of the longest prefix
-	prefix   string // "[ 3/35] contended-redis-token-16c-r1"
+	prefixes map[string]string // "[ 3/35] contended-redis-token-16c-r1", by the names of those under way
 	open     bool   // a rewritable line stands on the terminal
 }
 
 // newProgress says what is to come, and then follows it.
 func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	terminal := isTerminal(w)
-	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80)}
+	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80), prefixes: map[string]string{}}
 	counter := len(progressPrefix(len(plan.Scenarios), len(plan.Scenarios), ""))
 	for _, sc := range plan.Scenarios {
 		p.names = max(p.names, counter+len(sc.Name))
@@ -51,13 +51,13 @@ func (p *progress) Note(line string) {
 func (p *progress) Begin(i, n int, sc scenario.Scenario) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.prefix = progressPrefix(i, n, sc.Name)
+	p.prefixes[sc.Name] = progressPrefix(i, n, sc.Name)
 	if p.terminal {
-		p.rewrite(p.prefix)
+		p.rewrite(p.prefixes[sc.Name])
 	}
 }
 
-func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
+func (p *progress) Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
 	if !p.terminal {
 		return
 	}
@@ -71,17 +71,17 @@ func (p *progress) Tick(_ scenario.Scenario, elapsed, total time.Duration, acqui
 	bar := strings.Repeat("█", done) + strings.Repeat("░", width-done)
 	far := fmt.Sprintf("%4.1fs of %.1fs  %d acquired", elapsed.Seconds(), total.Seconds(), acquired)
 	if p.width < p.names+1+width+1+len(far)+2 {
-		p.rewrite(p.prefix + " " + far) // no room for the bar
+		p.rewrite(p.prefixes[sc.Name] + " " + far) // no room for the bar
 		return
 	}
-	p.rewrite(fmt.Sprintf("%-*s %s %s", p.names, p.prefix, bar, far))
+	p.rewrite(fmt.Sprintf("%-*s %s %s", p.names, p.prefixes[sc.Name], bar, far))
 }
 
-func (p *progress) Violation(_ scenario.Scenario, what string) {
+func (p *progress) Violation(sc scenario.Scenario, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	fmt.Fprintf(p.w, "%s: %s\n", p.prefix, p.paint(red, what))
+	fmt.Fprintf(p.w, "%s: %s\n", p.prefixes[sc.Name], p.paint(red, what))
 }
 
 func (p *progress) Done(r scenario.Result) {
@@ -91,7 +91,8 @@ func (p *progress) Done(r scenario.Result) {
 	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
 		return // nor had it begun; the table says so
 	}
-	fmt.Fprintf(p.w, "%-*s %s\n", p.names, p.prefix, p.outcome(r))
+	fmt.Fprintf(p.w, "%-*s %s\n", p.names, p.prefixes[r.Name], p.outcome(r))
+	delete(p.prefixes, r.Name)
 }
 
 // outcome is a scenario's result in a few words.
