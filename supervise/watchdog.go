@@ -10,11 +10,8 @@ import (
 	"time"
 )
 
-// endedWell is what the watchdog hears of a run that left nothing to do.
-const endedWell = '.'
-
-// dismissLimit is how long a watchdog may take to end. It has nothing to do but
-// to end, unless processes would not die: for those it waits as we did.
+// dismissLimit is how long a watchdog may take for what we could not end: it
+// waits for it as we did.
 const dismissLimit = killLimit + 5*time.Second
 
 // watchdog is the process that clears the run away if we cannot.
@@ -48,7 +45,7 @@ func (r *Run) Watch(command []string) error {
 	// signal, no terminal whose Ctrl-C could reach it, and does not keep a folder
 	// in use.
 	p, err := os.StartProcess(command[0], append(command[:len(command):len(command)], r.dir), &os.ProcAttr{
-		Dir: "/", Files: []*os.File{theirs, nil, os.Stderr}, Sys: apart(),
+		Dir: "/", Files: []*os.File{theirs, os.Stderr, os.Stderr}, Sys: apart(),
 	})
 	if err != nil {
 		ours.Close()
@@ -58,14 +55,17 @@ func (r *Run) Watch(command []string) error {
 	return nil
 }
 
-// dismiss ends the watchdog: well, or so that it tries what we could not do.
+// dismiss ends the watchdog of a run that has ended. If that left something, the
+// watchdog tries once more what we could not do, and dismiss waits for it.
 func (w *watchdog) dismiss(well bool) error {
 	if w == nil {
 		return nil
 	}
 	if well {
-		// If it is gone already, there is nothing that it would have to do.
-		_, _ = w.pipe.Write([]byte{endedWell})
+		_ = w.os.Kill() // unless it is gone already
+		_, _ = w.os.Wait()
+		w.pipe.Close()
+		return nil
 	}
 	w.pipe.Close()
 	ended := make(chan struct{})
@@ -86,24 +86,20 @@ func (w *watchdog) dismiss(well bool) error {
 }
 
 // Guard is what a watchdog does: it reads from in, the pipe from the run's
-// process, until that ends. If the run has not said by then that it ended well,
-// its process was killed, and Guard clears the run away as Sweep does. The
-// answer is nil if there was nothing to clear away.
+// process, until that ends. If the run's folder is still there, the process was
+// killed, and Guard clears the run away as Sweep does. The answer is nil if there
+// was nothing to clear away.
 func Guard(dir string, in io.Reader) (*Swept, error) {
 	if err := checkRunDir(dir); err != nil {
 		return nil, fmt.Errorf("watch over the run in %s: %w", dir, err)
 	}
-	said, err := io.ReadAll(in)
-	if err != nil {
+	if _, err := io.Copy(io.Discard, in); err != nil {
 		return nil, fmt.Errorf("watch over the run in %s: %w", dir, err)
-	}
-	if len(said) > 0 && said[len(said)-1] == endedWell {
-		return nil, nil
 	}
 	// The lock is released a moment after the pipe ended, or sooner.
 	lock, err := lockPresent(filepath.Join(dir, liveName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // somebody's sweep was quicker
+		return nil, nil // the run ended well, or somebody's sweep was quicker
 	}
 	if err != nil {
 		return nil, fmt.Errorf("clear away the killed run in %s: %w", dir, err)

@@ -177,13 +177,6 @@ func TestGuardMindsItsOwn(t *testing.T) {
 			t.Errorf("%q: %v, %v", dir, swept, err)
 		}
 	}
-	live := begin(t)
-	if swept, err := supervise.Guard(live.Dir(), strings.NewReader(".")); swept != nil || err != nil {
-		t.Errorf("of a run that ended well: %v, %v", swept, err)
-	}
-	if _, err := os.Stat(live.Dir()); err != nil {
-		t.Error(err)
-	}
 }
 
 // An orphan is known by its group and by its mark: another process with the
