@@ -7,10 +7,10 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/supervise"
 )
 
@@ -56,8 +56,11 @@ type Cluster struct {
 	mu    sync.Mutex
 	slots []*slot // in node order; what is in them changes with Restart
 
-	roles   sync.Mutex // held while roles are given out; see Promote
-	primary int        // guarded by roles: who may be written to, where we decide that
+	roles   sync.Mutex   // held while roles are given out; see Promote
+	primary atomic.Int32 // who may be written to, where we decide that; set with roles held
+
+	links  *links  // nil: the servers talk to one another without proxies; fixed
+	keeper *keeper // nil: there is none; fixed
 
 	settings map[string]string // read back
 	facts    facts
@@ -165,6 +168,14 @@ func resolve(d driver, spec Spec) (Spec, error) {
 	if !slices.Contains(all[i].nodes, spec.Nodes) {
 		return spec, fmt.Errorf("%w: a %s topology of %s has %v nodes, not %d", ErrSpec, spec.Topology, spec.Backend, all[i].nodes, spec.Nodes)
 	}
+	if _, ok := d.(kept); spec.Keeper && (!ok || spec.Topology == "single") {
+		return spec, fmt.Errorf("%w: the nodes of a %s %s are in nobody's keeping: leave Keeper out", ErrSpec, spec.Backend, spec.Topology)
+	}
+	if spec.Links {
+		if err := noLinks(d, spec.Topology); err != nil {
+			return spec, fmt.Errorf("%w: run the links of a %s %s through proxies: %w", ErrSpec, spec.Backend, spec.Topology, err)
+		}
+	}
 	for name := range spec.Settings {
 		if slices.Contains(d.reserved(), name) {
 			return spec, fmt.Errorf("%w: the setting %q of %s is lockbench's own (ports, folders): leave it out", ErrSpec, name, spec.Backend)
@@ -190,6 +201,11 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	if err := c.layOut(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
 	}
+	if spec.Links {
+		if err := c.openLinks(); err != nil {
+			return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
+		}
+	}
 	began := time.Now()
 	up := func(_ int, n *Node) error { return c.bringUp(ctx, n) }
 	if err := c.each(up); err != nil {
@@ -209,6 +225,11 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	c.readyIn = time.Since(began)
 	if err := c.readBack(ctx); err != nil {
 		return nil, fmt.Errorf("start %s: read its settings back: %w: %w", spec.Backend, ErrServer, err)
+	}
+	if spec.Keeper {
+		if err := c.startKeeper(); err != nil {
+			return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
+		}
 	}
 	return c, nil
 }
@@ -274,26 +295,6 @@ func (c *Cluster) Nodes() []*Node {
 	return list
 }
 
-// Info tells what runs. The logs' paths are absolute.
-func (c *Cluster) Info() scenario.ClusterInfo {
-	info := scenario.ClusterInfo{
-		Backend: c.spec.Backend, Topology: c.spec.Topology, Environment: "process",
-		Product: c.facts.product, Version: c.facts.version, Binary: c.binary.Path,
-		Durability: c.facts.durability, Settings: map[string]string{},
-		ReadyMS: c.readyIn.Milliseconds(),
-	}
-	for k, v := range c.settings {
-		info.Settings[k] = v
-	}
-	for _, n := range c.Nodes() {
-		info.Nodes = append(info.Nodes, scenario.NodeInfo{
-			Name: n.Name, Address: n.Address, PID: n.Process.PID(),
-			Command: slices.Clone(n.command), Log: n.log,
-		})
-	}
-	return info
-}
-
 // Counters reads every server's counters of requests, since its start. What
 // the harness asks for itself is left out or taken off. The names are the
 // backend's own:
@@ -349,6 +350,7 @@ func (c *Cluster) CPU() (time.Duration, error) {
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
 		close(c.stopping) // a Restart under way gives up
+		c.keeper.stop()
 		for _, s := range c.slots {
 			s.changing.Lock()
 			defer s.changing.Unlock()
@@ -360,6 +362,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 			}
 			return n.Process.Stop(ctx, 10*time.Second)
 		})
+		c.stopErr = errors.Join(c.stopErr, c.links.close())
 		if err := os.RemoveAll(c.dir); err != nil {
 			c.stopErr = errors.Join(c.stopErr, fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err))
 		}

@@ -331,16 +331,29 @@ func talk(t *testing.T, c *cluster.Cluster, request, want string) {
 
 func talkTo(t *testing.T, address, request, want string) {
 	t.Helper()
+	if line := replyOf(t, address, request, 1)[0]; !strings.HasPrefix(line, want) {
+		t.Fatalf("%q is answered by %q, want %q", request, line, want)
+	}
+}
+
+// replyOf asks, and returns so many lines of the answer.
+func replyOf(t *testing.T, address, request string, count int) []string {
+	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, request)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, want) {
-		t.Fatalf("%q is answered by %q, %v; want %q", request, line, err, want)
+	answer, lines := bufio.NewReader(conn), make([]string, count)
+	for i := range lines {
+		line, err := answer.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%q is answered by %q, %v", request, lines[:i], err)
+		}
+		lines[i] = strings.TrimSpace(line)
 	}
+	return lines
 }
 
 func listen(t *testing.T, address string) net.Listener {

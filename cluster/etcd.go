@@ -22,6 +22,13 @@ type etcd struct{}
 func (etcd) topologies() []topology { return singleOrQuorum() }
 func (etcd) ports(string) int       { return 2 } // clients, peers
 
+func (etcd) links(topology string) []int {
+	if topology == "single" {
+		return nil
+	}
+	return []int{1}
+}
+
 func (etcd) reserved() []string {
 	return []string{
 		"name", "data-dir", "wal-dir", "listen-client-urls", "advertise-client-urls", "listen-peer-urls",
@@ -45,13 +52,13 @@ func (etcd) find(s search) (Binary, error) {
 func (etcd) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
 	var members []string
 	for _, m := range c.Nodes() {
-		members = append(members, m.Name+"=http://"+loopback(m.ports[1]))
+		members = append(members, m.Name+"=http://"+c.peer(m.ports[1]))
 	}
 	client, peer := "http://"+n.Address, "http://"+loopback(n.ports[1])
 	args := []string{
 		"--name=" + n.Name, "--data-dir=" + n.dir + "/data",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=http://" + c.peer(n.ports[1]),
 		"--initial-cluster=" + strings.Join(members, ","),
 		// The folder's name is unique, so members of different clusters
 		// never take one another for their own.

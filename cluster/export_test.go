@@ -8,6 +8,11 @@ import (
 // Watchers are the servers without data.
 func (c *Cluster) Watchers() []*Node { return c.watchers }
 
+// Serves is nil when a node answers a real request.
+func (c *Cluster) Serves(ctx context.Context, node int) error {
+	return c.driver.ready(ctx, c, c.Nodes()[node])
+}
+
 // Received is nil when a replica has read all that the primary has logged.
 func (c *Cluster) Received(ctx context.Context, replica, primary int) error {
 	r, err := mysqlRow(ctx, c.Nodes()[replica], c.mysqlWords().status)

@@ -29,6 +29,13 @@ func (mysql) topologies() []topology {
 
 func (mysql) ports(string) int { return 1 }
 
+func (mysql) links(topology string) []int {
+	if topology != "replicated" {
+		return nil
+	}
+	return []int{0}
+}
+
 func (mysql) reserved() []string {
 	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir", "server-id", "server_id"}
 }
@@ -156,7 +163,9 @@ func (m mysql) formed(ctx context.Context, c *Cluster) error {
 	if c.spec.Topology == "replicated" {
 		return m.formReplicas(ctx, c)
 	}
-	return mysqlDo(ctx, c.Nodes()[0], "CREATE DATABASE IF NOT EXISTS "+mysqlDatabase)
+	// Clients may come from any loopback address.
+	return mysqlDo(ctx, c.Nodes()[0], "CREATE DATABASE IF NOT EXISTS "+mysqlDatabase,
+		"CREATE USER IF NOT EXISTS root@'127.%'", "GRANT ALL ON *.* TO root@'127.%' WITH GRANT OPTION")
 }
 
 func (mysql) settings(ctx context.Context, c *Cluster, n *Node) (map[string]string, error) {

@@ -15,11 +15,17 @@ type mysqlWords struct {
 
 	fence, open string // refuse writes, take them
 
-	status      string                    // of a replica; column names are brought to MariaDB's
-	stopReading string                    // take nothing more from the primary, and go on to apply
-	follow      func(port int) []string   // be a replica of the server at port
-	forget      []string                  // be none
-	behind      func(p, r variables) bool // replica r has not yet all that primary p has
+	status      string                               // of a replica; column names are brought to MariaDB's
+	stopReading string                               // take nothing more from the primary, and go on to apply
+	follow      func(host string, port int) []string // be a replica of the server there
+	forget      []string                             // be none
+	behind      func(p, r variables) bool            // replica r has not yet all that primary p has
+	dropClients []string                             // end the connections of clients
+	// own tells up to where a node has writes that another one has not, "" if it
+	// has none; nil where we cannot tell, or could do nothing about it. rebuild
+	// replaces all that a node has by what another has.
+	own     func(ctx context.Context, n, other *Node) (string, error)
+	rebuild func(ctx context.Context, from, to *Node) error
 	// applied: a replica with this status has applied all that it received.
 	applied func(ctx context.Context, n *Node, status variables) (bool, error)
 }
@@ -51,17 +57,20 @@ func mariaDBWords() mysqlWords {
 
 		status:      "SHOW SLAVE STATUS",
 		stopReading: "STOP SLAVE IO_THREAD",
-		follow: func(port int) []string {
+		follow: func(host string, port int) []string {
 			return []string{
 				"STOP SLAVE", "RESET SLAVE ALL",
 				// What it has is what it has logged, as primary or as replica.
 				"SET GLOBAL gtid_slave_pos=@@GLOBAL.gtid_binlog_pos",
-				fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", port),
+				fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", host, port),
 				"START SLAVE",
 			}
 		},
-		forget: []string{"STOP SLAVE", "RESET SLAVE ALL"},
-		behind: func(p, r variables) bool { return p["gtid_binlog_pos"] != r["gtid_slave_pos"] },
+		forget:      []string{"STOP SLAVE", "RESET SLAVE ALL"},
+		behind:      func(p, r variables) bool { return p["gtid_binlog_pos"] != r["gtid_slave_pos"] },
+		dropClients: []string{"KILL USER " + mysqlUser},
+		own:         mariaDBOwn,
+		rebuild:     mariaDBRebuild,
 		applied: func(ctx context.Context, n *Node, status variables) (bool, error) {
 			v, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'gtid_slave_pos'")
 			return v["gtid_slave_pos"] == status["Gtid_IO_Pos"], err

@@ -34,10 +34,10 @@ func mysqlOracleWords() mysqlWords {
 
 		status:      "SHOW REPLICA STATUS",
 		stopReading: "STOP REPLICA IO_THREAD",
-		follow: func(port int) []string {
+		follow: func(host string, port int) []string {
 			return []string{
 				"STOP REPLICA", "RESET REPLICA ALL",
-				fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=%d, SOURCE_USER='root', SOURCE_CONNECT_RETRY=1, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1", port),
+				fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%d, SOURCE_USER='root', SOURCE_CONNECT_RETRY=1, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1", host, port),
 				"START REPLICA",
 			}
 		},

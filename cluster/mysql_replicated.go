@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -46,17 +47,18 @@ func mysqlReplicated(c *Cluster, n *Node) (flags, settings map[string]string, er
 func (m mysql) formReplicas(ctx context.Context, c *Cluster) error {
 	c.roles.Lock()
 	defer c.roles.Unlock()
-	words, nodes := c.mysqlWords(), c.Nodes()
-	err := mysqlDo(ctx, nodes[c.primary], words.open,
+	words, nodes, primary := c.mysqlWords(), c.Nodes(), int(c.primary.Load())
+	err := mysqlDo(ctx, nodes[primary], words.open,
 		"CREATE DATABASE "+mysqlDatabase,
-		"CREATE USER "+mysqlUser+"@'127.0.0.1'", "CREATE USER "+mysqlUser+"@'localhost'",
-		"GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'127.0.0.1'", "GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'localhost'")
+		// Clients may come from any loopback address.
+		"CREATE USER "+mysqlUser+"@'127.%'", "CREATE USER "+mysqlUser+"@'localhost'",
+		"GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'127.%'", "GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'localhost'")
 	if err != nil {
 		return err
 	}
 	for i, n := range nodes {
-		if i != c.primary {
-			if err := mysqlDo(ctx, n, words.follow(nodes[c.primary].ports[0])...); err != nil {
+		if i != primary {
+			if err := mysqlDo(ctx, n, words.follow(c.peerHost(), nodes[primary].ports[0])...); err != nil {
 				return fmt.Errorf("make %s a replica: %w", n.Name, err)
 			}
 		}
@@ -100,7 +102,8 @@ func (m mysql) whole(ctx context.Context, c *Cluster) error {
 	return err
 }
 
-// leader is the node that takes writes, if there is one only.
+// leader is the node that takes writes, if there is one only. With a keeper it
+// is the one that this has chosen, if it takes writes, whatever an old one does.
 func (m mysql) leader(ctx context.Context, c *Cluster) (int, error) {
 	if c.spec.Topology != "replicated" {
 		return 0, noLeaders(c)
@@ -114,6 +117,9 @@ func (m mysql) leader(ctx context.Context, c *Cluster) (int, error) {
 		if !a.said {
 			open = append(open, a.node)
 		}
+	}
+	if i := slices.IndexFunc(open, func(n *Node) bool { return n.index == int(c.primary.Load()) }); c.keeper != nil && i >= 0 {
+		open = open[i : i+1]
 	}
 	switch len(open) {
 	case 0:
@@ -141,7 +147,7 @@ func (m mysql) promote(ctx context.Context, c *Cluster, n *Node, fenced bool) er
 	if c.spec.Topology != "replicated" {
 		return noLeaders(c)
 	}
-	words, old := c.mysqlWords(), c.Nodes()[c.primary]
+	words, old := c.mysqlWords(), c.Nodes()[c.primary.Load()]
 	if n.index == old.index {
 		return mysqlDo(ctx, n, words.open)
 	}
@@ -166,9 +172,9 @@ func (m mysql) promote(ctx context.Context, c *Cluster, n *Node, fenced bool) er
 	if err := mysqlDo(ctx, n, append(words.forget, words.open)...); err != nil {
 		return err
 	}
-	c.primary = n.index
+	c.primary.Store(int32(n.index))
 	if handover {
-		if err := mysqlDo(ctx, old, words.follow(n.ports[0])...); err != nil {
+		if err := mysqlDo(ctx, old, words.follow(c.peerHost(), n.ports[0])...); err != nil {
 			return fmt.Errorf("it is the primary now, but %s does not follow it: %w", old.Name, err)
 		}
 	}
@@ -238,7 +244,7 @@ func (m mysql) rejoin(ctx context.Context, c *Cluster, n *Node) error {
 	}
 	c.roles.Lock()
 	defer c.roles.Unlock()
-	words, primary := c.mysqlWords(), c.Nodes()[c.primary]
+	words, primary := c.mysqlWords(), c.Nodes()[c.primary.Load()]
 	if n.index == primary.index {
 		return mysqlDo(ctx, n, words.open)
 	}
@@ -246,7 +252,7 @@ func (m mysql) rejoin(ctx context.Context, c *Cluster, n *Node) error {
 	if err != nil || s["Master_Port"] == strconv.Itoa(primary.ports[0]) {
 		return err // it follows by itself where it left off
 	}
-	return mysqlDo(ctx, n, words.follow(primary.ports[0])...)
+	return mysqlDo(ctx, n, words.follow(c.peerHost(), primary.ports[0])...)
 }
 
 // again asks every ten milliseconds until something holds.

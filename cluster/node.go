@@ -47,6 +47,7 @@ func (c *Cluster) launch(ctx context.Context, n *Node) error {
 	if n.Process, err = c.run.Start(cmd); err != nil {
 		return fmt.Errorf("%w: %w", ErrServer, err)
 	}
+	c.links.started(n)
 	return nil
 }
 

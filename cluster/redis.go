@@ -25,6 +25,13 @@ func (redis) topologies() []topology {
 
 func (redis) ports(string) int { return 1 }
 
+func (redis) links(topology string) []int {
+	if topology != "replicated" {
+		return nil
+	}
+	return []int{0}
+}
+
 func (redis) reserved() []string {
 	return []string{"port", "bind", "dir", "daemonize", "logfile", "pidfile"}
 }
@@ -59,6 +66,9 @@ func (redis) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Node) (
 	}
 	args = append(args,
 		"--port", strconv.Itoa(n.ports[0]), "--bind", "127.0.0.1", "--dir", n.dir,
+		// Its protected mode knows of one loopback address only; clients may come
+		// from another. Nobody but this machine reaches any.
+		"--protected-mode", "no",
 		"--daemonize", "no", "--maxclients", strconv.Itoa(c.connections(10000)),
 	)
 	for _, name := range sortedKeys(c.spec.Settings) {

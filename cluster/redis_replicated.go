@@ -55,7 +55,11 @@ func redisReplicated(c *Cluster, n *Node) ([]string, error) {
 	}
 	text := ""
 	if first := c.Nodes()[0]; n.index != first.index {
-		text = fmt.Sprintf("replicaof 127.0.0.1 %d\n", first.ports[0])
+		text = fmt.Sprintf("replicaof %s %d\n", c.peerHost(), first.ports[0])
+	}
+	if c.links != nil {
+		// It is what the sentinels tell one another, and replicas.
+		text += "replica-announce-ip " + linkHost + "\n"
 	}
 	// A replica joins at once, instead of after five seconds in which others
 	// might join with it.
@@ -72,8 +76,11 @@ func redisWatcher(c *Cluster, n *Node) (supervise.Command, error) {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "port %d\nbind 127.0.0.1\ndir %q\n", n.ports[0], n.dir)
-	fmt.Fprintf(&text, "sentinel monitor %s 127.0.0.1 %d %s\n", redisMaster, c.Nodes()[0].ports[0], set["sentinel quorum"])
+	fmt.Fprintf(&text, "port %d\nbind %s\ndir %q\n", n.ports[0], c.peerHost(), n.dir)
+	if c.links != nil {
+		fmt.Fprintf(&text, "sentinel announce-ip %s\n", linkHost) // clients come to its front
+	}
+	fmt.Fprintf(&text, "sentinel monitor %s %s %d %s\n", redisMaster, c.peerHost(), c.Nodes()[0].ports[0], set["sentinel quorum"])
 	for _, name := range sortedKeys(set) {
 		if name != "sentinel quorum" {
 			fmt.Fprintf(&text, "%s %s %s\n", name, redisMaster, set[name])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/scenario"
 )
 
 // leads returns the node that leads, once one does.
@@ -74,7 +75,7 @@ func TestRedisReplicated(t *testing.T) {
 	c := clustertest.Start(t, "redis", "replicated")
 	info := c.Info()
 	t.Logf("ready after %d ms: %v", info.ReadyMS, info.Settings)
-	if len(c.Addresses()) != 3 || len(info.Nodes) != 3 || len(c.Directory()) != 3 {
+	if len(c.Addresses()) != 3 || len(info.Nodes) != 6 || info.Nodes[2].Role != "" || info.Nodes[3].Role != scenario.RoleSentinel || len(c.Directory()) != 3 {
 		t.Errorf("nodes %v, sentinels %v", c.Addresses(), c.Directory())
 	}
 	for name, want := range map[string]string{

@@ -31,6 +31,13 @@ func (zookeeper) ports(topology string) int {
 	return 3 // clients, peers, elections
 }
 
+func (zookeeper) links(topology string) []int {
+	if topology == "single" {
+		return nil
+	}
+	return []int{1, 2}
+}
+
 func (zookeeper) reserved() []string {
 	return []string{"dataDir", "dataLogDir", "clientPort", "clientPortAddress", "admin.enableServer", "4lw.commands.whitelist"}
 }
@@ -53,7 +60,11 @@ func (zookeeper) command(_ context.Context, _ *supervise.Run, c *Cluster, n *Nod
 	}
 	if nodes := c.Nodes(); len(nodes) > 1 {
 		for _, m := range nodes {
-			config[fmt.Sprintf("server.%d", m.index+1)] = fmt.Sprintf("127.0.0.1:%d:%d", m.ports[1], m.ports[2])
+			host := c.peerHost()
+			if m.index == n.index {
+				host = "127.0.0.1" // where it listens itself
+			}
+			config[fmt.Sprintf("server.%d", m.index+1)] = fmt.Sprintf("%s:%d:%d", host, m.ports[1], m.ports[2])
 		}
 	}
 	var text strings.Builder

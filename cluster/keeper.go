@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// keeperName is the keeper's name in its log, and among those who call servers.
+const keeperName = "keeper"
+
+const (
+	// keeperPoll is how often the keeper asks, and keeperTries how many questions
+	// in a row a primary may leave unanswered.
+	keeperPoll, keeperTries = 200 * time.Millisecond, 3
+	// keeperPatience is how long it waits for one answer.
+	keeperPatience = 500 * time.Millisecond
+	// keeperLimit is how long changing one server's part may take.
+	keeperLimit = 15 * time.Second
+)
+
+// Decision is what the keeper did.
+type Decision struct {
+	At   time.Time
+	What string
+}
+
+// kept is a driver whose servers do not choose their primary themselves, and can
+// be put into the hands of a keeper.
+type kept interface {
+	promoter
+	// answers is nil when a node answers a real request.
+	answers(ctx context.Context, c *Cluster, n *Node) error
+	// astray says why a node is not the primary's replica; "" if it is.
+	astray(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
+	// bringBack makes it one, whatever it was, and tells what it took.
+	bringBack(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
+}
+
+// keeper promotes a replica when the primary is silent, as controllers do in
+// production: it cannot know whether that one is dead, and does not wait to find
+// out. It reaches servers by their links, so who is cut off from the others is
+// cut off from it.
+type keeper struct {
+	c      *Cluster
+	driver kept
+	log    *os.File
+	end    context.CancelFunc
+	done   chan struct{}
+
+	mu        sync.Mutex
+	decisions []Decision
+	noted     string // the last line of the log, without its time
+}
+
+// Decisions are what the keeper has done so far; none without Spec.Keeper. The
+// file keeper.log among the logs has them too, and what led to them.
+func (c *Cluster) Decisions() []Decision {
+	if c.keeper == nil {
+		return nil
+	}
+	c.keeper.mu.Lock()
+	defer c.keeper.mu.Unlock()
+	return slices.Clone(c.keeper.decisions)
+}
+
+func (c *Cluster) startKeeper() error {
+	path := filepath.Join(filepath.Dir(c.Nodes()[0].log), keeperName+".log")
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("open the keeper's log: %w", err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	c.keeper = &keeper{c: c, driver: c.driver.(kept), log: log, end: end, done: make(chan struct{})}
+	go c.keeper.run(ctx)
+	return nil
+}
+
+// stop returns when the keeper changes nothing any more.
+func (k *keeper) stop() {
+	if k == nil {
+		return
+	}
+	k.end()
+	<-k.done
+}
+
+func (k *keeper) run(ctx context.Context) {
+	defer close(k.done)
+	defer k.log.Close()
+	again := time.NewTicker(keeperPoll)
+	defer again.Stop()
+	k.note("it asks every %v, and takes a primary for dead that leaves %d questions unanswered for %v each", keeperPoll, keeperTries, keeperPatience)
+	var watched, silent int
+	for {
+		primary := k.view(int(k.c.primary.Load()))
+		if primary.index != watched { // somebody else has promoted one
+			watched, silent = primary.index, 0
+		}
+		if err := k.ask(ctx, primary); err == nil {
+			silent = 0
+			k.bringBack(ctx, primary)
+		} else if silent++; ctx.Err() == nil {
+			k.note("%s is silent, time %d: %v", primary.Name, silent, err)
+			if silent >= keeperTries {
+				k.replace(ctx, primary, silent)
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			k.note("it ends")
+			return
+		}
+	}
+}
+
+// view is a node as the keeper reaches it.
+func (k *keeper) view(node int) *Node {
+	n := k.c.Nodes()[node]
+	return &Node{Name: n.Name, Address: k.c.peer(n.ports[0]), index: n.index, ports: n.ports}
+}
+
+func (k *keeper) others(primary *Node) (list []*Node) {
+	for i := range k.c.spec.Nodes {
+		if i != primary.index {
+			list = append(list, k.view(i))
+		}
+	}
+	return list
+}
+
+func (k *keeper) ask(ctx context.Context, n *Node) error {
+	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	defer cancel()
+	return k.driver.answers(ctx, k.c, n)
+}
+
+// replace promotes the first that can be.
+func (k *keeper) replace(ctx context.Context, old *Node, silent int) {
+	for _, n := range k.others(old) {
+		k.change(ctx, old, func(ctx context.Context) {
+			if err := k.driver.promote(ctx, k.c, n, false); err != nil {
+				k.note("%s cannot take the place of %s: %v", n.Name, old.Name, err)
+				return
+			}
+			k.decide("promoted %s: %s was silent %d times in a row", n.Name, old.Name, silent)
+		})
+	}
+}
+
+// bringBack makes a replica of whoever answers and is none.
+func (k *keeper) bringBack(ctx context.Context, primary *Node) {
+	for _, n := range k.others(primary) {
+		if why := k.astray(ctx, n, primary); why == "" {
+			continue
+		}
+		k.change(ctx, primary, func(ctx context.Context) {
+			// Somebody else may have seen to it meanwhile.
+			why := k.astray(ctx, n, primary)
+			if why == "" {
+				return
+			}
+			how, err := k.driver.bringBack(ctx, k.c, n, primary)
+			if err != nil {
+				k.note("%s (%s) cannot be made a replica of %s: %v", n.Name, why, primary.Name, err)
+				return
+			}
+			k.decide("made %s a replica of %s, for %s: %s", n.Name, primary.Name, why, how)
+		})
+	}
+}
+
+// astray says why a node that answers is no replica.
+func (k *keeper) astray(ctx context.Context, n, primary *Node) string {
+	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
+	defer cancel()
+	why, err := k.driver.astray(ctx, k.c, n, primary)
+	if err != nil {
+		return "" // it does not answer, and nothing depends on it
+	}
+	return why
+}
+
+// change gives out roles while nobody else does, unless somebody has just put
+// another in the primary's place.
+func (k *keeper) change(ctx context.Context, primary *Node, do func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
+	defer cancel()
+	k.c.roles.Lock()
+	defer k.c.roles.Unlock()
+	if int(k.c.primary.Load()) == primary.index && ctx.Err() == nil {
+		do(ctx)
+	}
+}
+
+func (k *keeper) decide(format string, args ...any) {
+	d := Decision{At: time.Now(), What: fmt.Sprintf(format, args...)}
+	k.mu.Lock()
+	k.decisions = append(k.decisions, d)
+	k.mu.Unlock()
+	k.note("%s", d.What)
+}
+
+// note writes a line to the log, unless it says the same as the last one.
+func (k *keeper) note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if line == k.noted {
+		return
+	}
+	k.noted = line
+	// A log that cannot be written stops nobody; the decisions are kept anyway.
+	fmt.Fprintln(k.log, time.Now().Format(time.RFC3339Nano), line)
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"io"
+	"net"
+	"sync"
+)
+
+// front stands before a server that tells clients where others are (a sentinel),
+// and knows these by the addresses of their links: it puts the addresses that
+// clients use in their place. Both are of one length, so nothing else of an
+// answer changes.
+type front struct {
+	listener net.Listener
+	serves   sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool
+}
+
+// openFront listens at address in place of the server at upstream.
+func openFront(address, upstream string) (*front, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	f := &front{listener: listener, conns: map[net.Conn]bool{}}
+	f.serves.Go(func() {
+		accept(listener, func(conn net.Conn) { f.serves.Go(func() { f.serve(conn, upstream) }) })
+	})
+	return f, nil
+}
+
+// serve returns when either side has closed the connection.
+func (f *front) serve(client net.Conn, upstream string) {
+	defer f.release(client)
+	if !f.keep(client) {
+		return
+	}
+	server, err := net.Dial("tcp", upstream)
+	if err != nil {
+		return
+	}
+	defer f.release(server)
+	if !f.keep(server) {
+		return
+	}
+	f.serves.Go(func() {
+		_, _ = io.Copy(server, client)
+		f.release(server)
+	})
+	_, _ = io.Copy(&readdresser{to: client}, server)
+}
+
+// keep notes a connection, to be closed with the front.
+func (f *front) keep(conn net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.conns[conn] = true
+	}
+	return !f.closed
+}
+
+func (f *front) release(conn net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, conn)
+	conn.Close()
+}
+
+func (f *front) close() error {
+	err := f.listener.Close()
+	f.mu.Lock()
+	f.closed = true
+	for conn := range f.conns {
+		conn.Close()
+	}
+	f.mu.Unlock()
+	f.serves.Wait()
+	return err
+}
+
+// readdresser passes on what is written to it, with linkHost replaced by the
+// address that clients use. The two differ in the last letter only, so nothing
+// has to be held back, however the stream is cut into pieces.
+type readdresser struct {
+	to   io.Writer
+	seen int // letters of linkHost that the stream ended with so far
+}
+
+func (r *readdresser) Write(b []byte) (int, error) {
+	const last = len(linkHost) - 1
+	out := make([]byte, len(b))
+	for i, letter := range b {
+		switch {
+		case letter != linkHost[r.seen]:
+			// What has been seen holds no other beginning of the address.
+			r.seen = 0
+			if letter == linkHost[0] {
+				r.seen = 1
+			}
+		case r.seen == last:
+			letter, r.seen = '1', 0
+		default:
+			r.seen++
+		}
+		out[i] = letter
+	}
+	return r.to.Write(out)
+}

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"testing"
+)
+
+// TestReaddresser: the address is replaced wherever the stream is cut, and
+// nothing else is.
+func TestReaddresser(t *testing.T) {
+	for in, want := range map[string]string{
+		"*2\r\n$9\r\n127.0.0.9\r\n":               "*2\r\n$9\r\n127.0.0.1\r\n",
+		"127.0.0.9127.0.0.9":                      "127.0.0.1127.0.0.1",
+		"1127.0.0.9 127.0.127.0.0.9":              "1127.0.0.1 127.0.127.0.0.1",
+		"127.0.0.1 127.0.0.8 9 127.0.9 12127.0.0": "127.0.0.1 127.0.0.8 9 127.0.9 12127.0.0",
+		"": "",
+	} {
+		for i := range len(in) + 1 {
+			for j := i; j <= len(in); j++ {
+				var out bytes.Buffer
+				r := readdresser{to: &out}
+				for _, part := range []string{in[:i], in[i:j], in[j:]} {
+					if n, err := r.Write([]byte(part)); n != len(part) || err != nil {
+						t.Fatal(n, err)
+					}
+				}
+				if out.String() != want {
+					t.Fatalf("%q cut at %d and %d became %q, want %q", in, i, j, out.String(), want)
+				}
+			}
+		}
+	}
+}
+
+// TestDialledBy: a connection is its dialler's, also one that could speak IPv6,
+// and nobody's once that has closed it.
+func TestDialledBy(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ours, others := []int{os.Getppid(), os.Getpid()}, []int{os.Getppid()}
+	for _, dialler := range []net.Dialer{{}, {LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 5)}}} {
+		conn, err := dialler.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pid, err := dialledBy(accepted, ours); err != nil || pid != os.Getpid() {
+			t.Errorf("it is %d's, %v", pid, err)
+		}
+		if pid, err := dialledBy(accepted, others); !errors.Is(err, errStranger) {
+			t.Errorf("it is %d's, %v", pid, err)
+		}
+		near, far := conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr)
+		asked, err := diagnosedInode(near, far)
+		listed, err2 := listedInode(near, far)
+		if err != nil || err2 != nil || asked != listed {
+			t.Errorf("socket %s, %v; in the table %s, %v", asked, err, listed, err2)
+		}
+		conn.Close()
+		if pid, err := dialledBy(accepted, ours); !errors.Is(err, errHungUp) {
+			t.Errorf("closed, it is %d's, %v", pid, err)
+		}
+		if listed, err := listedInode(near, far); !errors.Is(err, errHungUp) {
+			t.Errorf("closed, it is %s in the table, %v", listed, err)
+		}
+		accepted.Close()
+	}
+}
+
+func TestGTIDs(t *testing.T) {
+	has, err := gtids("0-1-57,0-2-60,3-1-4")
+	if err != nil || len(has) != 3 || has[gtid{"0", "2"}] != 60 || has[gtid{"3", "1"}] != 4 {
+		t.Errorf("%v, %v", has, err)
+	}
+	if has, err := gtids(""); err != nil || len(has) != 0 {
+		t.Errorf("of nothing: %v, %v", has, err)
+	}
+	for _, bad := range []string{"0-1", "0-1-x", "0-1-2-3", "0"} {
+		if _, err := gtids(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
