@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -75,47 +74,6 @@ func TestHolderKillMissesWithoutHolder(t *testing.T) {
 	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderKill}, 10*time.Millisecond, clients)
 	if got := names(events); !equal(got, "armed", "missed") || dead(c) {
 		t.Errorf("events %+v, dead is %v", events, dead(c))
-	}
-}
-
-// fakeGate is a gate to which a client comes after some looks.
-type fakeGate struct {
-	comes  int // at which look; negative: never
-	late   bool
-	lost   bool // it came, and is not seen
-	looks  int
-	opened int
-	open   func()
-}
-
-func (g *fakeGate) Arm(step string, _ int) error {
-	if step != "between" {
-		return errors.New("no such step")
-	}
-	return nil
-}
-
-func (g *fakeGate) Caught() (Holding, bool) {
-	g.looks++
-	return Holding{Client: 2, Key: 4, Attempt: history.Attempt{5}}, g.comes >= 0 && g.looks > g.comes
-}
-
-// Disarm fails if the client comes at this very moment.
-func (g *fakeGate) Disarm() bool {
-	if g.lost {
-		return false
-	}
-	if g.late {
-		g.comes = 0
-		return false
-	}
-	return true
-}
-
-func (g *fakeGate) Open() {
-	g.opened++
-	if g.open != nil {
-		g.open()
 	}
 }
 

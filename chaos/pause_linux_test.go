@@ -1,13 +1,10 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,88 +39,6 @@ func startChild(t *testing.T) child {
 		<-c.done
 	})
 	return c
-}
-
-// fakeClients says what a test wants of who holds what; the processes behind
-// it are real.
-type fakeClients struct {
-	proc    Process
-	hosted  []uint32
-	holders func() []Holding
-	holds   func(Holding) bool
-}
-
-// Holders are, where a test says nothing, one that gets every key after
-// everything: the first grant after any fault.
-func (f fakeClients) Holders() []Holding {
-	if f.holders == nil {
-		return []Holding{{Client: 99, Key: 4, Since: math.MaxInt64}}
-	}
-	return f.holders()
-}
-func (f fakeClients) Waiters() []Holding   { return nil }
-func (f fakeClients) Idle() []uint32       { return nil }
-func (f fakeClients) Holds(h Holding) bool { return f.holds(h) }
-func (f fakeClients) Process(client uint32) (Process, []uint32, error) {
-	return f.proc, append(f.hosted, client), nil
-}
-
-func runSchedule(t *testing.T, ctx context.Context, f scenario.Fault, window time.Duration, c Clients) []scenario.FaultEvent {
-	t.Helper()
-	events, _ := runWith(t, ctx, Schedule{Faults: []scenario.Fault{f}, Clients: c}, window)
-	return events
-}
-
-func runWith(t *testing.T, ctx context.Context, s Schedule, window time.Duration) ([]scenario.FaultEvent, []Kill) {
-	t.Helper()
-	clock := history.NewClock()
-	path := filepath.Join(t.TempDir(), scenario.FileFaults)
-	log, err := CreateLog(path, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := clock.Now()
-	s.Seed, s.Start, s.End, s.Clock, s.Log = 7, now, now+int64(window), clock, log
-	kills, err := s.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var events []scenario.FaultEvent
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var e scenario.FaultEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
-		events = append(events, e)
-	}
-	return events, kills
-}
-
-func names(events []scenario.FaultEvent) (s []string) {
-	for _, e := range events {
-		s = append(s, e.Event)
-	}
-	return s
-}
-
-func equal(a []string, b ...string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func TestHolderPauseStopsAndContinues(t *testing.T) {
