@@ -12,7 +12,7 @@ endif
 # staticcheck is pinned here; it is not a dependency of lockbench.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: bench test servers servers-test build lint fuzz perf clean help
+.PHONY: bench test servers servers-test build lint fuzz perf prove-heal clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,15 @@ perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 
 	@echo; echo "== the checker's sweep"
 	$(GO) test -run '^$$' -bench 'Sweep$$' -benchmem -count 3 ./checker
 	$(GO) test -run '^$$' -bench 'AgainstPorcupine$$' -benchtime 1x ./checker
+
+KILLS       ?= 50
+KILLFAULTS  ?= holder-pause,holder-kill,step-pause
+KILLRECIPES ?= redis/token,etcd/mutex,zookeeper/sequence,memcached/cas,mysql/lease-row
+HEALFLAGS   ?=
+prove-heal: ## kill lockbench in the midst of its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
+	@etcd="$${LOCKBENCH_SERVER_ETCD:-$(CURDIR)/$(BIN)/etcd}"; [ -x "$$etcd" ] && export LOCKBENCH_SERVER_ETCD="$$etcd"; \
+	$(GO) test ./cmd/lockbench -run '^TestKilledRunLeavesNothing$$' -count 1 -v -timeout 60m \
+		-kills $(KILLS) -kill-faults '$(KILLFAULTS)' -kill-recipes '$(KILLRECIPES)' -kill-within 2s $(HEALFLAGS)
 
 clean: ## remove what was built; results stay
 	rm -rf $(BIN)

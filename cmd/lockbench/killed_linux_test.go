@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lockbench/lockbench/scenario"
+)
+
+var (
+	killCount   = flag.Int("kills", 3, "TestKilledRunLeavesNothing: how many runs it kills")
+	killFaults  = flag.String("kill-faults", "holder-pause,holder-kill,step-pause", "the faults that the runs suffer, in turn, by comma")
+	killRecipes = flag.String("kill-recipes", "redis/token", "the recipes that they run, in turn, by comma; after a colon the topology, if not single")
+	killSuite   = flag.String("kill-suite", "", "a suite or a suite file to run instead")
+	killSpread  = flag.Duration("kill-spread", 20*time.Second, "of a suite: kill it within this time of its start")
+	killSeed    = flag.Uint64("kill-seed", 1, "decides the moments")
+	killWithin  = flag.Duration("kill-within", 30*time.Second, "how soon nothing may be left")
+)
+
+// killMoment is when a run is killed: after what it has to come to, and up to
+// how long after that.
+type killMoment struct {
+	name string
+	come func(results string) bool
+	upTo time.Duration
+}
+
+func killMoments() []killMoment {
+	if *killSuite != "" {
+		return []killMoment{{"any", func(string) bool { return true }, *killSpread}}
+	}
+	return []killMoment{
+		{"in a fault", faultInForce, time.Second},
+		{"at work", atWork, 2 * time.Second},
+		{"in a fault", faultInForce, 200 * time.Millisecond},
+		{"starting", func(string) bool { return true }, 1500 * time.Millisecond},
+	}
+}
+
+// killed is one line of the table.
+type killed struct {
+	what, moment string
+	after        time.Duration // from the start to the kill
+	clear        time.Duration // from the kill until nothing was left
+	processes    int           // that there were when it was killed
+	checks       []string      // exit codes, by scenario
+	faults       []string      // faults in force, as the watchdog told
+	wrong        []string
+}
+
+// TestKilledRunLeavesNothing kills lockbench by SIGKILL in the midst of its
+// faults, and looks for what it leaves: processes, network namespaces, mounts,
+// temporary files; the history must be readable. Each run has a folder of its
+// own for temporary files, which marks all that it starts.
+//
+// make prove-heal runs it at length.
+func TestKilledRunLeavesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(*killSeed, 0))
+	faults, recipes := strings.Split(*killFaults, ","), strings.Split(*killRecipes, ",")
+	var table []killed
+	for i := range *killCount {
+		args := []string{"run", *killSuite}
+		what := *killSuite
+		if *killSuite == "" {
+			// Each fault comes with each recipe before any pair comes again.
+			fault, recipe := faults[i%len(faults)], recipes[i/len(faults)%len(recipes)]
+			what = recipe + " " + fault
+			args = oneFault(recipe, fault)
+		}
+		moments := killMoments()
+		moment := moments[rng.IntN(len(moments))]
+		k, err := killOne(args, moment, time.Duration(rng.Int64N(int64(moment.upTo))))
+		if err != nil {
+			t.Fatalf("kill %d (%s): %v", i+1, what, err)
+		}
+		k.what = what
+		for _, w := range k.wrong {
+			t.Errorf("kill %d (%s, %s): %s", i+1, what, k.moment, w)
+		}
+		table = append(table, k)
+	}
+	t.Log("\n" + killTable(table))
+}
+
+// oneFault are the arguments of a short run with a fault in its midst.
+func oneFault(recipe, fault string) []string {
+	recipe, topology, ok := strings.Cut(recipe, ":")
+	if !ok {
+		topology = "single"
+	}
+	args := []string{
+		"run", "--recipe", recipe, "--topology", topology, "--workload", "hot-key", "--fault", fault,
+		"--clients", "4", "--hold", "20ms", "--ttl", "4s", "--warmup", "200ms", "--duration", "20s",
+	}
+	if strings.HasPrefix(fault, "step-") {
+		args = append(args, "--step", "held")
+	}
+	return args
+}
+
+func killTable(list []killed) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "kill\trun\tmoment\tat\tprocesses\tfaults in force\tnothing left after\tcheck exits\t")
+	for i, k := range list {
+		word := "well"
+		if len(k.wrong) > 0 {
+			word = "NOT WELL, see above"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%v\t%d\t%d\t%v\t%s\t%s\n", i+1, k.what, k.moment, k.after.Round(time.Millisecond),
+			k.processes, len(k.faults), k.clear.Round(time.Millisecond), strings.Join(k.checks, " "), word)
+	}
+	w.Flush()
+	return b.String()
+}
+
+// killOne starts lockbench, kills it at the moment, and looks around.
+func killOne(args []string, moment killMoment, delay time.Duration) (k killed, err error) {
+	base, err := os.MkdirTemp("/tmp", "lbkill-")
+	if err != nil {
+		return k, err
+	}
+	defer os.RemoveAll(base)
+	temp, results := filepath.Join(base, "t"), filepath.Join(base, "results")
+	log, err := os.Create(filepath.Join(base, "log"))
+	if err != nil {
+		return k, err
+	}
+	defer log.Close()
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return k, err
+	}
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("lockbench", args...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+		return cmd
+	}
+	args = slices.DeleteFunc(append(args, "--out", results, "--quiet"), func(a string) bool { return a == "" })
+	cmd := command(args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return k, err
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill(); <-ended }()
+
+	k.moment = moment.name
+	var due time.Time
+	for due.IsZero() || time.Now().Before(due) {
+		select {
+		case <-ended:
+			text, _ := os.ReadFile(log.Name())
+			k.wrong = []string{fmt.Sprintf("the run ended before it was killed: %s", text[max(0, len(text)-1000):])}
+			return k, nil
+		case <-time.After(time.Millisecond):
+		}
+		if due.IsZero() && moment.come(results) {
+			due = time.Now().Add(delay)
+		}
+	}
+	started := descendants(cmd.Process.Pid)
+	network, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid))
+	if err := cmd.Process.Kill(); err != nil {
+		return k, err
+	}
+	at := time.Now()
+	<-ended
+	k.after, k.processes = at.Sub(begun), len(started)
+	for {
+		left, err := leftBehind(temp, network, started)
+		if err != nil {
+			return k, err
+		}
+		if k.clear = time.Since(at); len(left) == 0 {
+			break
+		}
+		if k.clear > *killWithin {
+			k.wrong = left
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if text, err := os.ReadFile(log.Name()); err == nil {
+		for _, part := range strings.Split(string(text), "; ") {
+			if strings.Contains(part, " was still in force: ") {
+				k.faults = append(k.faults, part)
+			}
+		}
+	}
+	k.readHistories(command, results)
+	// Once more finds nothing, and does no harm.
+	out, err := command("heal").CombinedOutput()
+	if err != nil || string(out) != "nothing was left behind\n" {
+		k.wrong = append(k.wrong, fmt.Sprintf("lockbench heal: %v, %s", err, out))
+	}
+	return k, nil
+}
+
+// readHistories checks what the run recorded. It may be unsafe or undecided,
+// but never unreadable; a scenario without a single record had not begun.
+func (k *killed) readHistories(command func(...string) *exec.Cmd, results string) {
+	folders, _ := filepath.Glob(filepath.Join(results, "*", scenario.DirScenarios, "*"))
+	for _, f := range folders {
+		out, err := command("check", f).CombinedOutput()
+		code := exitOK
+		if e, ok := errors.AsType[*exec.ExitError](err); ok {
+			code = exitCode(e.ExitCode())
+		} else if err != nil {
+			code = exitInternal
+		}
+		k.checks = append(k.checks, strconv.Itoa(int(code)))
+		fine := []exitCode{exitOK, exitUnsafe, exitInconclusive}
+		if !recorded(f) {
+			fine = append(fine, exitUsage)
+		}
+		if !slices.Contains(fine, code) {
+			k.wrong = append(k.wrong, fmt.Sprintf("check %s ended with %d: %s", filepath.Base(f), code, out))
+		}
+	}
+}
+
+// atWork: clients record.
+func atWork(results string) bool { return recorded(results) }
+
+// recorded reports whether below a folder there is a history with a record:
+// something beyond the headers, in a file that was all zeros.
+func recorded(dir string) (found bool) {
+	const headers = 192
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".lbh" {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && len(bytes.Trim(data[min(headers, len(data)):], "\x00")) > 0 {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
+// faultInForce: a log of faults tells of one that was injected.
+func faultInForce(results string) bool {
+	logs, _ := filepath.Glob(filepath.Join(results, "*", scenario.DirScenarios, "*", scenario.FileFaults))
+	return slices.ContainsFunc(logs, func(f string) bool {
+		data, err := os.ReadFile(f)
+		return err == nil && bytes.Contains(data, []byte(`"event":"injected"`))
+	})
+}
