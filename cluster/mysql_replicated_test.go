@@ -38,7 +38,7 @@ func write(t *testing.T, c *cluster.Cluster, node, value int) error {
 	t.Helper()
 	db := sqlAt(t, c, node)
 	defer db.Close()
-	_, err := db.ExecContext(t.Context(), "INSERT INTO r VALUES (?)", value)
+	_, err := db.ExecContext(t.Context(), "INSERT INTO r (a) VALUES (?)", value)
 	return err
 }
 
