@@ -144,6 +144,9 @@ func TestMySQLClock(t *testing.T) {
 	if err := c.Healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
+	if got := counters(t, c); got["com_select"] != 6 {
+		t.Errorf("%d selects, of which three asked for the time and three for the lock", got["com_select"])
+	}
 }
 
 // TestClocksThatNobodyHeeds: what keeps time by another clock is left alone, and

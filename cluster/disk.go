@@ -79,6 +79,9 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	if err := missingTracer(); err != nil {
 		return "", err
 	}
+	if n.paused() {
+		return "", fmt.Errorf("%w: it is paused; Resume it first", ErrUnsupported)
+	}
 	said, err := os.OpenFile(filepath.Join(n.dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
@@ -118,13 +121,24 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	return fmt.Sprintf("strace (pid %d) holds up %s", tracer.PID(), calls), nil
 }
 
+// tracer is the node's tracer, or nil.
+func (c *Cluster) tracer(node int) *supervise.Process {
+	c.tracers.mu.Lock()
+	defer c.tracers.mu.Unlock()
+	if p := c.tracers.by[node]; p != nil {
+		select {
+		case <-p.Done(): // with its server, or killed
+		default:
+			return p
+		}
+	}
+	return nil
+}
+
 // detach ends the node's tracer, if it has one. The server goes on: strace lets
 // go of it, and if it cannot the kernel does.
 func (c *Cluster) detach(ctx context.Context, node int) error {
-	c.tracers.mu.Lock()
-	tracer := c.tracers.by[node]
-	delete(c.tracers.by, node)
-	c.tracers.mu.Unlock()
+	tracer := c.tracer(node)
 	if tracer == nil {
 		return nil
 	}

@@ -154,8 +154,23 @@ func TestSlowDiskEnds(t *testing.T) {
 	}
 	putEtcd(t, c.Addresses())
 
+	if err := c.FastDisk(ctx, 0); err != nil {
+		t.Error(err)
+	}
+	if err := c.Pause(ctx, 0); err != nil {
+		t.Errorf("pause after the tracer's end: %v", err)
+	}
+	if _, err := c.SlowDisk(ctx, 0, time.Second); !errors.Is(err, cluster.ErrUnsupported) {
+		t.Errorf("the disk of a paused server: %v", err)
+	}
+	if err := c.Resume(ctx, 0); err != nil {
+		t.Error(err)
+	}
 	if _, err := c.SlowDisk(ctx, 0, 10*time.Millisecond); err != nil {
 		t.Fatal(err)
+	}
+	if err := c.Pause(ctx, 0); !errors.Is(err, cluster.ErrUnsupported) {
+		t.Errorf("pause of a traced server: %v", err)
 	}
 	if err := c.Kill(ctx, 0); err != nil {
 		t.Fatal(err)

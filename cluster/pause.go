@@ -15,7 +15,8 @@ import (
 // paused already stays so.
 //
 // The error is os.ErrProcessDone if the node is dead, ErrSpec if there is no
-// such node, ErrStopped. The node goes on after an error.
+// such node, ErrStopped, ErrUnsupported while strace makes its disk slow (see
+// SlowDisk), since who is traced stops otherwise. The node goes on after an error.
 func (c *Cluster) Pause(ctx context.Context, node int) error {
 	n, unlock, err := c.take(node)
 	if err != nil {
@@ -24,6 +25,9 @@ func (c *Cluster) Pause(ctx context.Context, node int) error {
 	defer unlock()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("pause %s: %w", n.Name, err)
+	}
+	if tracer := c.tracer(node); tracer != nil {
+		return fmt.Errorf("pause %s: %w: %s holds it; FastDisk first", n.Name, ErrUnsupported, tracer.Name())
 	}
 	if err := n.Process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("pause a server: %w", err)

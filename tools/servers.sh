@@ -1,8 +1,10 @@
 #!/bin/sh
 # Installs the lock servers that lockbench measures, where they are missing.
 #
-#   tools/servers.sh         redis, memcached, ZooKeeper with a Java runtime, MariaDB, etcd
-#   tools/servers.sh race    also gcc and libc6-dev, which Go's race detector needs
+#   tools/servers.sh         redis, memcached, ZooKeeper with a Java runtime, MariaDB, etcd;
+#                            on Linux strace, for slow disks
+#   tools/servers.sh race    also gcc and libc6-dev, which Go's race detector needs, and
+#                            servers' clocks that are to be set
 #
 # What is installed already is left alone, and no system service is left
 # running: lockbench starts its own. As root on a system with apt-get it installs
@@ -83,6 +85,7 @@ find_missing() {
 	named ZOOKEEPER || has_zookeeper || need zookeeper zookeeper
 	has_java || need default-jre-headless ""
 	named MYSQL || has_mysql || need mariadb-server mariadb
+	has strace || [ "$(uname)" != Linux ] || need strace ""
 	if [ "${1:-}" = race ]; then
 		has gcc || need gcc ""
 		[ -e /usr/include/stdlib.h ] || [ "$(uname)" != Linux ] || need libc6-dev ""
