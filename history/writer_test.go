@@ -246,3 +246,34 @@ func TestRecordDoesNotAllocate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A past call keeps its stamps and stands in order, also in an open stream.
+func TestPast(t *testing.T) {
+	w, path := create(t, t.TempDir(), Options{Client: 1, Clock: NewClock()})
+	acquire, extend := Op{Kind: KindAcquire, Attempt: Attempt{1}}, Op{Kind: KindExtend, Attempt: Attempt{1}, Fence: 3}
+	if _, err := w.Begin(&acquire); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Past(&extend, &Result{Outcome: Extended}, 1, 2); err == nil {
+		t.Error("a past call was recorded within an open one")
+	}
+	from := w.End(&Result{Outcome: Held})
+	to := w.clock.Now()
+	if err := w.Past(&extend, &Result{Outcome: Extended}, from, to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Begin(&Op{Kind: KindRelease, Attempt: Attempt{1}}); err != nil {
+		t.Fatal(err)
+	}
+	w.End(&Result{Outcome: Released})
+	calls := sound(t, path).Calls
+	if len(calls) != 3 || calls[1].Kind != KindExtend || calls[1].Outcome != Extended || calls[1].Invoke != from || calls[1].Return != to || calls[1].Seq != 1 || calls[1].Fence != 3 {
+		t.Errorf("read back %+v", calls)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := w.Past(&extend, &Result{Outcome: Extended}, from, to); err == nil {
+		t.Error("a past call was recorded in a closed stream")
+	}
+}

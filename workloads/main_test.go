@@ -219,13 +219,14 @@ type script struct {
 	cleanup func(n int) error
 	opened  func() error
 	has     []impls.Property
+	steps   []impls.Step
 	cfg     impls.Config // that it was opened with
 
 	acquires, cleanups, closes int
 	second                     chan struct{} // closed by the second acquire, if not nil
 }
 
-func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script", Has: s.has} }
+func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script", Has: s.has, Steps: s.steps} }
 func (s *script) CheckTTL(time.Duration, impls.Limits) error            { return nil }
 func (s *script) Prepare(context.Context, impls.Config, []string) error { return nil }
 func (s *script) Open(_ context.Context, c impls.Config) (impls.Client, error) {

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -61,6 +62,110 @@ func TestGateCatchesOne(t *testing.T) {
 		t.Error("a gate at which nobody stands could not be disarmed")
 	}
 	other.head.gate.come(1, 3, 4, &history.Attempt{7}) // and lets everybody pass
+}
+
+// The gate counts: whoever comes before the nth passes.
+func TestGateCounts(t *testing.T) {
+	b := must[*Board](t)(CreateBoard(filepath.Join(t.TempDir(), "board"), 16))
+	defer b.Close()
+	for nth := range 12 {
+		arm(t, b, 2, nth)
+		var wg sync.WaitGroup
+		var passed atomic.Int64
+		for c := range uint32(12) {
+			wg.Go(func() {
+				b.head.gate.come(c, 1, 4, &history.Attempt{7}) // counts elsewhere
+				if !b.head.gate.come(c, 2, 4, &history.Attempt{7}) {
+					passed.Add(1)
+				}
+			})
+		}
+		await(t, "eleven to pass, and one to stand", func() bool { _, ok := b.Caught(); return ok && passed.Load() == 11 })
+		b.Open()
+		wg.Wait()
+	}
+	for range 5 {
+		arm(t, b, 2, 3)
+		for range 2 {
+			if b.head.gate.come(1, 2, 4, &history.Attempt{7}) {
+				t.Error("caught before its time")
+			}
+		}
+		if !b.Disarm() {
+			t.Error("nobody has come that was wanted")
+		}
+	}
+	if b.Arm(2, gateCount+1) == nil || b.Arm(2, -1) == nil {
+		t.Error("it cannot count so far")
+	}
+}
+
+// At the places of the load the client stands with the state that it has there,
+// and what was to be recorded before is.
+func TestPlacesOfTheLoad(t *testing.T) {
+	sc := testScenario(2, 2)
+	sc.Workload.Hold, sc.Workload.Think = scenario.Dist{A: time.Millisecond}, scenario.Dist{A: time.Millisecond}
+	b := prepare(t, sc).start(t)
+	b.begin(t, 0, time.Hour)
+	for place, want := range map[impls.Step]State{PlaceAcquiring: Acquiring, PlaceHeld: Holding, PlaceReleasing: Releasing} {
+		armAt(t, b.board, impls.Info{}, place, 3)
+		var st Status
+		await(t, "a client there", func() (ok bool) { st, ok = b.board.Caught(); return ok })
+		if st.State != want || st.Attempt.IsZero() || st.Attempt != b.board.Status(st.Client).Attempt {
+			t.Errorf("%s: caught %+v, want it %v", place, st, want)
+		}
+		last := b.recorded(t, st.Client)
+		kind := map[impls.Step]history.Kind{PlaceAcquiring: history.KindAcquire, PlaceHeld: history.KindAcquire, PlaceReleasing: history.KindRelease}[place]
+		if last.Kind != kind || last.Attempt != st.Attempt || (last.Outcome == history.Held) != (place == PlaceHeld) {
+			t.Errorf("%s: its last record is %+v", place, last)
+		}
+		b.board.Open()
+		await(t, "it to go on", func() bool { return b.board.Status(st.Client).Attempt != st.Attempt })
+	}
+	b.leaves(t)
+}
+
+// recorded is the last record of a client.
+func (b *bench) recorded(t *testing.T, client uint32) history.Call {
+	t.Helper()
+	h := must[*history.History](t)(history.Read(filepath.Join(b.dir, fmt.Sprintf("client-%06d.lbh", client))))
+	return h.Calls[len(h.Calls)-1]
+}
+
+// A renewal may come to its step while the client's own goroutine is anywhere;
+// it stands at the gate with the hold that it is for, and the client goes on.
+func TestRenewalAtTheGate(t *testing.T) {
+	b := prepare(t, testScenario(1, 1))
+	s := &script{steps: []impls.Step{impls.StepRenewing}}
+	ctx, cancel := context.WithCancel(t.Context())
+	renewing := make(chan struct{})
+	s.acquire = func(_ context.Context, n int) (impls.Hold, error) {
+		if n == 0 {
+			s.cfg.Reach(ctx, impls.StepRenewing) // before anybody wants it
+			go func() {
+				defer close(renewing)
+				for ctx.Err() == nil {
+					s.cfg.Reach(ctx, impls.StepRenewing)
+				}
+			}()
+		}
+		return &fakeHold{}, nil
+	}
+	var st Status
+	_, sample := b.within(t, s, time.Hour, func(l *load) {
+		await(t, "the load", func() bool { return b.board.Acquired() > 10 })
+		armAt(t, b.board, s.Info(), impls.StepRenewing, 2)
+		await(t, "a renewal", func() (ok bool) { st, ok = b.board.Caught(); return ok })
+		before := b.board.Acquired()
+		await(t, "the client to go on", func() bool { return b.board.Acquired() > before+10 })
+		b.board.Open()
+		cancel()
+		<-renewing
+		l.stop()
+	})
+	if st.Client != 0 || sample.Steps["renewing"] == 0 || sample.Error != "" {
+		t.Errorf("caught %+v; %+v", st, sample)
+	}
 }
 
 // Disarming and coming at once: either the client passes, or it is caught and
