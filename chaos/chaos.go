@@ -210,6 +210,7 @@ func (f *fault) live(ctx context.Context) (err error) {
 	if err := in.close(ctx); err != nil {
 		return err
 	}
+	f.leaveGate()
 	return f.firstGrant(ctx, in)
 }
 

@@ -33,7 +33,7 @@ func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 	switch f.kind.Action {
 	case scenario.ActPause:
 		if in.keepsGate() { // undone last
-			in.steps = append(in.steps, step{undo: func(context.Context) error { f.leaveGate(); return nil }})
+			in.steps = append(in.steps, step{undo: func(context.Context) error { f.openGate(); return nil }})
 		}
 		return f.stop(in)
 	case scenario.ActStarve:

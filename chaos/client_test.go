@@ -163,13 +163,13 @@ func TestAfterAShareOfTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { await(t, log, "holder-cut-1 healed"); cancel() }()
 	events, _ := runWith(t, ctx, Schedule{
-		Faults: []scenario.Fault{{Kind: "holder-cut", After: 0.5}}, Clients: clients, Log: log, TTL: 4 * time.Second, Wires: fakeWires{tape: &tape{}},
+		Faults: []scenario.Fault{{Kind: "holder-cut", After: 0.5}}, Clients: clients, Log: log, TTL: 2 * time.Second, Wires: fakeWires{tape: &tape{}},
 	}, time.Minute)
 	if len(events) < 2 || events[1].Client == nil || *events[1].Client != 7 {
 		t.Fatalf("events %+v", events)
 	}
-	if age := time.Duration(events[1].AtNS - now); age < 2*time.Second {
-		t.Errorf("injected at the age of %v, want 2s", age)
+	if age := time.Duration(events[1].AtNS - now); age < time.Second {
+		t.Errorf("injected at the age of %v, want 1s", age)
 	}
 }
 

@@ -79,7 +79,7 @@ func (in *injection) back(ctx context.Context) error {
 	last := len(in.steps) - 1
 	s := in.steps[last]
 	in.steps = in.steps[:last]
-	err := guarded(ctx, s.undo)
+	err := guarded(func() error { return s.undo(ctx) })
 	if err != nil {
 		err = fmt.Errorf("%s: %w", s.what, err)
 		in.left = append(in.left, err)
@@ -156,7 +156,7 @@ func (in *injection) close(ctx context.Context) error {
 		errs = append(errs, f.log(e))
 	}
 	if f.Journal != nil {
-		if err := f.Journal.End(f.id); err != nil {
+		if err := guarded(func() error { return f.Journal.End(f.id) }); err != nil {
 			errs = append(errs, fmt.Errorf("note in the journal that %s is healed: %w", f.id, err))
 		}
 	}
@@ -174,15 +174,15 @@ func (in *injection) wayBack() string {
 	return strings.Join(parts, ", ")
 }
 
-// guarded calls undo and makes an error of its panic, for the other steps have
-// to be undone too.
-func guarded(ctx context.Context, undo func(context.Context) error) (err error) {
+// guarded makes an error of a panic on the way back, for the other steps have to
+// be undone too.
+func guarded(undo func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return undo(ctx)
+	return undo()
 }
 
 // stack holds the injections that have not been undone, in their order. It is

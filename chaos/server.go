@@ -132,7 +132,7 @@ func (f *fault) crash(ctx context.Context, in *injection) error {
 		var wg sync.WaitGroup
 		for i, n := range dead {
 			wg.Go(func() {
-				errs[i] = guarded(ctx, func(ctx context.Context) error { return f.Servers.Restart(ctx, n) })
+				errs[i] = guarded(func() error { return f.Servers.Restart(ctx, n) })
 			})
 		}
 		wg.Wait()
