@@ -41,6 +41,11 @@
 // them Healthy tells whether all is as it was at the start: every server serves,
 // and has its part.
 //
+// What else can be done to a server is done by commands of its own
+// (CloseClients, Evict, Flush), by a small library that it is started with
+// (SetClock, SlowDisk; see Spec.Clock) or by strace (SlowDisk). Supports, Missing
+// and Can tell what cannot be done, and why.
+//
 // It may import supervise, scenario (for the types of the record) and impls
 // (for accounts and limits), and client libraries.
 package cluster

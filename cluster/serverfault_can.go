@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func (c *Cluster) Can(action string) error {
 	}
 	switch action {
 	case scenario.ActCut, scenario.ActCutPeers:
-		if !c.spec.Links && hasLinks(c.spec.Backend, c.spec.Topology) {
+		if !c.spec.Links && hasLinks(c.driver, c.spec.Topology) {
 			return fmt.Errorf("%w: their links do not run through proxies; start them with Spec.Links", ErrUnsupported)
 		}
 	case scenario.ActClock:
@@ -48,6 +49,10 @@ func Missing(action string) error {
 		return missingShim()
 	case scenario.ActSlowDisk:
 		return missingTracer()
+	case scenario.ActCutPeers:
+		if runtime.GOOS != "linux" {
+			return fmt.Errorf("%w: the links between servers can be cut on Linux only", ErrMachine)
+		}
 	}
 	return nil
 }
@@ -84,6 +89,12 @@ func (s Spec) Suffers(action string) error {
 		if off("forceSync") {
 			reason = "it never flushes to disk with forceSync=no; leave that out"
 		}
+	case scenario.ActSlowDisk + " mysql":
+		for _, name := range []string{"innodb-flush-log-at-trx-commit", "innodb_flush_log_at_trx_commit"} {
+			if v := s.Settings[name]; v == "0" || v == "2" {
+				reason = "no commit waits for a disk with " + name + "=" + v + "; set it to 1"
+			}
+		}
 	case scenario.ActEvict + " redis":
 		if s.Settings["maxmemory-policy"] == "noeviction" {
 			reason = "with maxmemory-policy=noeviction a full server refuses new locks and forgets none; set another policy or none"
@@ -104,7 +115,8 @@ func (s Spec) Suffers(action string) error {
 // ErrUnsupported with the reason, or ErrSpec if there is no such backend,
 // topology or action.
 func Supports(backend, topology, action string) error {
-	if _, err := driverOf(backend); err != nil {
+	d, err := driverOf(backend)
+	if err != nil {
 		return err
 	}
 	if !slices.Contains(Topologies(backend), topology) {
@@ -115,9 +127,9 @@ func Supports(backend, topology, action string) error {
 	}
 	reason := reasonAgainst(backend, action)
 	switch {
-	case action == scenario.ActCutPeers && !hasLinks(backend, topology):
+	case action == scenario.ActCutPeers && !hasLinks(d, topology):
 		reason = fmt.Sprintf("the servers of a %s %s know nothing of one another; use %s", backend, topology, scenario.ActCutClients)
-	case action == scenario.ActMove && reason == "" && !hasLinks(backend, topology):
+	case action == scenario.ActMove && reason == "" && !hasLinks(d, topology):
 		reason = fmt.Sprintf("nobody leads among the servers of a %s %s", backend, topology)
 	}
 	if reason != "" {
@@ -152,6 +164,7 @@ func reasonAgainst(backend, action string) string {
 }
 
 // hasLinks tells whether the servers of a topology talk to one another.
-func hasLinks(backend, topology string) bool {
-	return slices.Contains([]string{"redis replicated", "etcd quorum", "zookeeper quorum", "mysql replicated"}, backend+" "+topology)
+func hasLinks(d driver, topology string) bool {
+	l, ok := d.(linked)
+	return ok && len(l.links(topology)) > 0
 }

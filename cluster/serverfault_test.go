@@ -90,6 +90,7 @@ func TestSuffers(t *testing.T) {
 		{"etcd", "slow-disk", map[string]string{"unsafe-no-fsync": "false"}, ""},
 		{"zookeeper", "slow-disk", map[string]string{"forceSync": "no"}, "forceSync"},
 		{"mysql", "slow-disk", nil, ""},
+		{"mysql", "slow-disk", map[string]string{"innodb_flush_log_at_trx_commit": "2"}, "no commit waits"},
 		{"redis", "evict", nil, ""},
 		{"redis", "evict", map[string]string{"maxmemory-policy": "allkeys-lru"}, ""},
 		{"redis", "evict", map[string]string{"maxmemory-policy": "noeviction"}, "noeviction"},
