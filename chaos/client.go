@@ -120,11 +120,7 @@ func (f *fault) end(in *injection) error {
 		return fmt.Errorf("kill pid %d: %w", p.PID(), err)
 	}
 	f.killed = p.PID()
-	timer := time.NewTimer(stopPatience)
-	defer timer.Stop()
-	select {
-	case <-p.Done():
-	case <-timer.C:
+	if !ended(p) {
 		return fmt.Errorf("pid %d did not end within %v of SIGKILL", p.PID(), stopPatience)
 	}
 	in.settle(goOn)

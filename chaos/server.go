@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/scenario"
 )
@@ -142,12 +143,34 @@ func (f *fault) crash(ctx context.Context, in *injection) error {
 		for _, n := range in.aim.nodes {
 			dead = append(dead, n)
 			if err := f.Servers.Kill(ctx, n); err != nil {
+				if !f.ends(n) {
+					dead = dead[:len(dead)-1]
+				}
 				return fmt.Errorf("kill: %w", err)
 			}
 		}
 		in.confirmed = "the processes have ended"
 		return nil
 	})
+}
+
+// ends reports whether a server whose kill failed dies of it nevertheless; one
+// that lives on need not be started again.
+func (f *fault) ends(node int) bool {
+	p := f.Servers.Process(node)
+	return p == nil || ended(p)
+}
+
+// ended waits for the end of a process that was killed.
+func ended(p Process) bool {
+	timer := time.NewTimer(stopPatience)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // surround puts a rule between the servers and everybody else: the other servers
