@@ -104,7 +104,7 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 			f.targets(e)
 		case "effective":
 			f.confirmed = e.AtNS
-			if f.targets(e); e.How != "" && !f.kills() {
+			if f.targets(e); out.Mechanism == "" {
 				out.Mechanism = mechanism(e.How)
 			}
 		case "heal_started":

@@ -248,7 +248,7 @@ func (b *builder) among(vs []float64, share float64) cell {
 
 // withstood sums up a matrix in sentences: who withstood what, who did not.
 func withstood(es []*experiment) []string {
-	type record struct{ safe, unsafe, open []string }
+	type record struct{ safe, unsafe, open, broken []string }
 	records := map[string]*record{}
 	var order []string
 	for _, e := range es {
@@ -272,8 +272,12 @@ func withstood(es []*experiment) []string {
 			case scenario.Unsafe:
 				into = &x.unsafe
 			}
-			if f := faultName(e); !slices.Contains(*into, f) {
+			f := faultName(e)
+			if !slices.Contains(*into, f) {
 				*into = append(*into, f)
+			}
+			if v, _ := answerKinds[1].worst(rs); v == scenario.Broken && !slices.Contains(x.broken, f) {
+				x.broken = append(x.broken, f)
 			}
 		}
 	}
@@ -284,7 +288,9 @@ func withstood(es []*experiment) []string {
 		met := len(x.safe) + len(x.unsafe) + len(x.open)
 		switch {
 		case len(x.unsafe) > 0:
-			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s.", name, list(x.unsafe)))
+			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s; %s.", name, list(x.unsafe), broke(x.broken)))
+		case len(x.broken) > 0:
+			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, but %s.", name, broke(x.broken)))
 		case len(x.open) == 0:
 			never = append(never, fmt.Sprintf("%s (%s)", name, plural(met, "fault", "faults")))
 		default:
@@ -292,7 +298,15 @@ func withstood(es []*experiment) []string {
 		}
 	}
 	if len(never) > 0 {
-		out = append([]string{"Kept one holder at a time under every fault that it met: " + list(never) + "."}, out...)
+		out = append([]string{"Kept one holder at a time and its promise under every fault that it met: " + list(never) + "."}, out...)
 	}
 	return out
+}
+
+// broke says under which faults a lock broke its own word.
+func broke(faults []string) string {
+	if len(faults) == 0 {
+		return "its promise was kept"
+	}
+	return "its promise was broken under " + list(faults)
 }
