@@ -25,12 +25,18 @@ const clockTolerance = 2 * time.Second
 // five backends only redis (every expiry) and mysql (NOW(), not GET_LOCK) heed
 // it. It returns when it is in force, and how tells by what; a server that tells
 // its time has been asked. A wait under way keeps its length. The clock stays as
-// it is when the node is killed and started again. Nodes are counted from 0.
+// it is when the node is killed and started again; it can be set right while the
+// node is dead, and where it never was wrong. Nodes are counted from 0.
 //
 // The error is ErrUnsupported if the node was not started for it (see
 // Spec.Clock) or heeds no clock that can be set, ErrMachine if this machine
 // cannot do it; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how string, err error) {
+	if by == 0 {
+		if right, err := c.rightClock(node); right || err != nil {
+			return "", err
+		}
+	}
 	err = c.hurt("set the clock of", node, func(n *Node) error {
 		if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock); err != nil {
 			return err
@@ -42,6 +48,23 @@ func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how
 		return err
 	})
 	return how, err
+}
+
+// rightClock sets a clock right that nobody can ask: that of a dead node. It
+// tells whether no more is to be done.
+func (c *Cluster) rightClock(node int) (bool, error) {
+	n, unlock, err := c.take(node)
+	if err != nil {
+		return false, fmt.Errorf("set the clock of a server right: %w", err)
+	}
+	defer unlock()
+	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
+		return true, nil
+	}
+	if n.alive() {
+		return false, nil
+	}
+	return true, withShim(n, func(s *shimState) error { s.ahead.Store(0); return nil })
 }
 
 func (c *Cluster) setClock(ctx context.Context, n *Node, by time.Duration) (how string, err error) {

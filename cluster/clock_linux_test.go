@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,9 @@ func TestRedisClock(t *testing.T) {
 	c := clocked(t, "redis", nil)
 	if err := c.Can("clock"); err != nil {
 		t.Error(err)
+	}
+	if c.Info().Settings["wall clock"] == "" {
+		t.Error("the record does not tell of the library")
 	}
 	talk(t, c, "SET lock a NX PX 20000\r\n", "+OK")
 	left := func() int64 {
@@ -66,8 +70,8 @@ func TestRedisClock(t *testing.T) {
 	if err := c.Kill(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SetClock(t.Context(), 0, 0); err == nil {
-		t.Error("the clock of a dead server was set")
+	if _, err := c.SetClock(t.Context(), 0, time.Hour); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("the clock of a dead server: %v", err)
 	}
 	if err := c.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
@@ -75,7 +79,13 @@ func TestRedisClock(t *testing.T) {
 	if ahead := told(t, c) - time.Now().Unix(); ahead < 15 {
 		t.Errorf("started again it is %d s ahead, not 21", ahead)
 	}
+	if err := c.Kill(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
 	setClock(t, c, 0)
+	if err := c.Restart(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
 	if ahead := told(t, c) - time.Now().Unix(); ahead > 5 {
 		t.Errorf("set right it is %d s ahead", ahead)
 	}
@@ -191,6 +201,9 @@ func TestClocksThatNobodyHeeds(t *testing.T) {
 		_, err := c.SetClock(t.Context(), 0, time.Hour)
 		if can := c.Can("clock"); !errors.Is(err, cluster.ErrUnsupported) || !errors.Is(can, cluster.ErrUnsupported) {
 			t.Errorf("a clock without Spec.Clock: %v, %v", err, can)
+		}
+		if how, err := c.SetClock(t.Context(), 0, 0); err != nil {
+			t.Errorf("a clock that was never wrong: %q, %v", how, err)
 		}
 		if _, err := c.SetClock(t.Context(), 1, time.Hour); !errors.Is(err, cluster.ErrSpec) {
 			t.Errorf("the clock of a node that is not there: %v", err)

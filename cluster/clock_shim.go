@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,11 +56,7 @@ type shim struct {
 // Spec.Clock the library is preloaded. Where it cannot be made the node starts
 // without, and Can tells why.
 func (c *Cluster) serverEnv(n *Node, env []string) []string {
-	if !c.spec.Clock || n.watcher || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
-		return env
-	}
-	path, err := c.shimPath()
-	if err != nil {
+	if n.watcher || !c.preloaded() {
 		return env
 	}
 	file, err := openShim(n)
@@ -70,13 +67,26 @@ func (c *Cluster) serverEnv(n *Node, env []string) []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	preload := path
-	for _, kv := range env {
-		if theirs, ok := strings.CutPrefix(kv, "LD_PRELOAD="); ok && theirs != "" {
+	preload := c.shim.path
+	// Of two variables of a name the first would count.
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		theirs, is := strings.CutPrefix(kv, "LD_PRELOAD=")
+		if is && theirs != "" {
 			preload += ":" + theirs
 		}
+		return is
+	})
+	return append(env, "LD_PRELOAD="+preload, shimVariable+"="+filepath.Join(n.dir, shimFile))
+}
+
+// preloaded tells whether servers are started with the library, which is made if
+// need be.
+func (c *Cluster) preloaded() bool {
+	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
+		return false
 	}
-	return append(env[:len(env):len(env)], "LD_PRELOAD="+preload, shimVariable+"="+filepath.Join(n.dir, shimFile))
+	_, err := c.shimPath()
+	return err == nil
 }
 
 // shimPath is the library, made if need be.

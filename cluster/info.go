@@ -19,6 +19,9 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 	for k, v := range c.settings {
 		info.Settings[k] = v
 	}
+	if c.preloaded() {
+		info.Settings["wall clock"] = "through a preloaded library"
+	}
 	if c.links != nil {
 		info.Settings["links between servers"] = "through proxies"
 	}
