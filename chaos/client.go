@@ -216,6 +216,9 @@ func (f *fault) apply(ctx context.Context, in *injection, clients []uint32, addr
 
 // adds puts together what several rules did.
 func (in *injection) adds(e Effect) {
+	if in.effect == nil {
+		in.effect = &scenario.WireEffect{}
+	}
 	in.effect.HeldBytes += e.HeldBytes
 	in.effect.LostBytes += e.LostBytes
 	in.effect.LateBytes += e.LateBytes
@@ -235,6 +238,6 @@ func (f *fault) reset(ctx context.Context, in *injection, clients []uint32, addr
 	if in.effect.Broken == 0 {
 		return errors.New("there was no connection to break")
 	}
-	in.confirmed = fmt.Sprintf("%d connections were broken", in.effect.Broken)
+	in.confirmed = fmt.Sprintf("connections broken: %d", in.effect.Broken)
 	return nil
 }

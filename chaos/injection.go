@@ -27,7 +27,7 @@ type injection struct {
 	since int64               // stamp after which it was certainly in force
 	// instead of the event's How, of the event that tells of the effect
 	confirmed string
-	effect    scenario.WireEffect
+	effect    *scenario.WireEffect // nil: no rule has been lifted
 	steps     []step
 	left      []error // what could not be undone
 	recorded  bool    // as injected
@@ -108,10 +108,7 @@ func (in *injection) record() error {
 	if in.confirmed != "" {
 		e.How = in.confirmed
 	}
-	if in.effect != (scenario.WireEffect{}) {
-		effect := in.effect
-		e.Effect = &effect
-	}
+	e.Effect = in.effect
 	return errors.Join(err, f.log(e))
 }
 
@@ -150,9 +147,7 @@ func (in *injection) close(ctx context.Context) error {
 	}
 	if heals {
 		e.Event, e.AtNS = "healed", in.over
-		if in.effect != (scenario.WireEffect{}) {
-			e.Effect = &in.effect
-		}
+		e.Effect = in.effect
 		errs = append(errs, f.log(e))
 	}
 	if f.Journal != nil {

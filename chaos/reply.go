@@ -21,7 +21,8 @@ const (
 // Only the rule knows whether it did that, and tells when it is lifted: so that
 // is done as soon as the client has gone on to something else, which it does
 // when its call has returned; and if nothing was swallowed the next is waited
-// for.
+// for, as long as the client is what it was chosen for. In force the rule is from
+// the moment at which it was put there.
 func (f *fault) loseReply(ctx context.Context, in *injection) error {
 	p := in.aim.prey
 	if !p.stands() {
@@ -37,7 +38,8 @@ func (f *fault) loseReply(ctx context.Context, in *injection) error {
 		if err := in.saying(f.apply(ctx, in, f.clientOf(in), nil)); err != nil {
 			return err
 		}
-		f.leaveGate()
+		in.since = f.Clock.Now()
+		f.openGate()
 		look := min(until, in.at+int64(replyLook))
 		for f.Clock.Now() < look && f.doing(p.Client) == before && f.sleep(ctx, time.Millisecond) == nil {
 		}
@@ -53,6 +55,8 @@ func (f *fault) loseReply(ctx context.Context, in *injection) error {
 			return errors.New("the run ended before a reply was lost")
 		case f.Clock.Now() >= until:
 			return errors.New("no reply came that could be lost")
+		case !p.stands():
+			return errEscaped
 		}
 	}
 }

@@ -239,7 +239,7 @@ func (f *fault) closeClients(ctx context.Context, in *injection) error {
 	if sum == 0 {
 		return errors.New("there was no connection to close")
 	}
-	in.confirmed = fmt.Sprintf("%d connections were closed", sum)
+	in.confirmed = fmt.Sprintf("connections closed: %d", sum)
 	return nil
 }
 
