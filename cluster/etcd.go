@@ -22,11 +22,11 @@ type etcd struct{}
 func (etcd) topologies() []topology { return singleOrQuorum() }
 func (etcd) ports(string) int       { return 2 } // clients, peers
 
-func (etcd) links(topology string) []int {
+func (etcd) links(topology string) []linkPort {
 	if topology == "single" {
 		return nil
 	}
-	return []int{1}
+	return []linkPort{{place: 1}}
 }
 
 func (etcd) reserved() []string {

@@ -18,14 +18,22 @@ import (
 // linkHost is where a cluster's servers find one another if their links run
 // through proxies: at the ports of their own, but on another of the machine's
 // loopback addresses, so that whoever goes by ports finds nothing changed. It is
-// as long as the address that clients use, see front.
-const linkHost = "127.0.0.9"
+// but for its last letter the address that clients use, see readdresser.
+const linkHost, clientHost = "127.0.0.9", "127.0.0.1"
 
 // linked is a driver whose servers, in some topology, call one another.
 type linked interface {
-	// links tells which of a node's ports others call, by their place among its
-	// ports; none in a topology whose servers know nothing of one another.
-	links(topology string) []int
+	// links tells which of a node's ports others call; none in a topology whose
+	// servers know nothing of one another.
+	links(topology string) []linkPort
+}
+
+// linkPort is a port that other servers call.
+type linkPort struct {
+	place int // among the node's ports
+	// callsBack: who calls tells the address where he listens himself, and is
+	// called back there. It has to be that of his link.
+	callsBack bool
 }
 
 // links are the ways between a cluster's servers, each with a proxy of its own.
@@ -68,7 +76,7 @@ func noLinks(d driver, topology string) error {
 // peerHost is where other servers, and the keeper, find a node.
 func (c *Cluster) peerHost() string {
 	if c.links == nil {
-		return "127.0.0.1"
+		return clientHost
 	}
 	return linkHost
 }
@@ -85,8 +93,8 @@ func (c *Cluster) openLinks() error {
 		callers = append(callers, n.Name)
 	}
 	for _, n := range c.Nodes() {
-		for _, i := range c.driver.(linked).links(c.spec.Topology) {
-			if err := l.open(n.Name, n.ports[i], callers); err != nil {
+		for _, p := range c.driver.(linked).links(c.spec.Topology) {
+			if err := l.open(n.Name, n.ports[p.place], p.callsBack, callers); err != nil {
 				return err
 			}
 		}
@@ -102,7 +110,7 @@ func (c *Cluster) openLinks() error {
 }
 
 // open makes the ways to one port.
-func (l *links) open(to string, port int, callers []string) error {
+func (l *links) open(to string, port int, callsBack bool, callers []string) error {
 	gate, err := net.Listen("tcp", net.JoinHostPort(linkHost, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, to, err)
@@ -112,7 +120,7 @@ func (l *links) open(to string, port int, callers []string) error {
 		l.ways[way{from, to, port}] = faultnet.NewProxy(loopback(port))
 	}
 	l.serves.Go(func() {
-		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port) }) })
+		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, callsBack) }) })
 	})
 	return nil
 }
@@ -133,11 +141,14 @@ func accept(listener net.Listener, take func(net.Conn)) {
 }
 
 // lead leads a connection onto the way that it came by.
-func (l *links) lead(conn net.Conn, to string, port int) {
+func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
 	from, ok := l.caller(conn)
 	if !ok {
 		conn.Close() // nobody whom we know, or gone by now
 		return
+	}
+	if callsBack {
+		conn = &readdressed{Conn: conn, readdresser: readdresser{from: clientHost, to: linkHost}}
 	}
 	l.ways[way{from, to, port}].Serve(conn)
 }

@@ -8,8 +8,7 @@ import (
 
 // front stands before a server that tells clients where others are (a sentinel),
 // and knows these by the addresses of their links: it puts the addresses that
-// clients use in their place. Both are of one length, so nothing else of an
-// answer changes.
+// clients use in their place.
 type front struct {
 	listener net.Listener
 	serves   sync.WaitGroup
@@ -50,7 +49,7 @@ func (f *front) serve(client net.Conn, upstream string) {
 		_, _ = io.Copy(server, client)
 		f.release(server)
 	})
-	_, _ = io.Copy(&readdresser{to: client}, server)
+	_, _ = io.Copy(client, &readdressed{Conn: server, readdresser: readdresser{from: linkHost, to: clientHost}})
 }
 
 // keep notes a connection, to be closed with the front.
@@ -80,33 +79,4 @@ func (f *front) close() error {
 	f.mu.Unlock()
 	f.serves.Wait()
 	return err
-}
-
-// readdresser passes on what is written to it, with linkHost replaced by the
-// address that clients use. The two differ in the last letter only, so nothing
-// has to be held back, however the stream is cut into pieces.
-type readdresser struct {
-	to   io.Writer
-	seen int // letters of linkHost that the stream ended with so far
-}
-
-func (r *readdresser) Write(b []byte) (int, error) {
-	const last = len(linkHost) - 1
-	out := make([]byte, len(b))
-	for i, letter := range b {
-		switch {
-		case letter != linkHost[r.seen]:
-			// What has been seen holds no other beginning of the address.
-			r.seen = 0
-			if letter == linkHost[0] {
-				r.seen = 1
-			}
-		case r.seen == last:
-			letter, r.seen = '1', 0
-		default:
-			r.seen++
-		}
-		out[i] = letter
-	}
-	return r.to.Write(out)
 }

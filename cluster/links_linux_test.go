@@ -1,10 +1,12 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
@@ -68,7 +70,9 @@ func TestCutLeader(t *testing.T) {
 			tt.write(t, c.Addresses()[now:now+1])
 			for _, node := range side {
 				await(t, "it serves no more", func() error {
-					if err := c.Serves(ctx, node); err == nil {
+					asked, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					if err := c.Serves(asked, node); err == nil {
 						return fmt.Errorf("node %d serves", node)
 					}
 					return nil

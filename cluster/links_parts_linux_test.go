@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -20,15 +19,12 @@ func TestReaddresser(t *testing.T) {
 	} {
 		for i := range len(in) + 1 {
 			for j := i; j <= len(in); j++ {
-				var out bytes.Buffer
-				r := readdresser{to: &out}
-				for _, part := range []string{in[:i], in[i:j], in[j:]} {
-					if n, err := r.Write([]byte(part)); n != len(part) || err != nil {
-						t.Fatal(n, err)
-					}
+				out, r := []byte(in), readdresser{from: linkHost, to: clientHost}
+				for _, piece := range [][]byte{out[:i], out[i:j], out[j:]} {
+					r.turn(piece)
 				}
-				if out.String() != want {
-					t.Fatalf("%q cut at %d and %d became %q, want %q", in, i, j, out.String(), want)
+				if string(out) != want {
+					t.Fatalf("%q cut at %d and %d became %q, want %q", in, i, j, out, want)
 				}
 			}
 		}

@@ -29,11 +29,11 @@ func (mysql) topologies() []topology {
 
 func (mysql) ports(string) int { return 1 }
 
-func (mysql) links(topology string) []int {
+func (mysql) links(topology string) []linkPort {
 	if topology != "replicated" {
 		return nil
 	}
-	return []int{0}
+	return []linkPort{{place: 0}}
 }
 
 func (mysql) reserved() []string {

@@ -25,11 +25,11 @@ func (redis) topologies() []topology {
 
 func (redis) ports(string) int { return 1 }
 
-func (redis) links(topology string) []int {
+func (redis) links(topology string) []linkPort {
 	if topology != "replicated" {
 		return nil
 	}
-	return []int{0}
+	return []linkPort{{place: 0}}
 }
 
 func (redis) reserved() []string {

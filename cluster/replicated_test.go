@@ -37,7 +37,7 @@ func otherThan(old int) func(int) bool { return func(node int) bool { return nod
 func await(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err = holds(); err == nil {
 			return
 		}

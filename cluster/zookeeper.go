@@ -31,11 +31,11 @@ func (zookeeper) ports(topology string) int {
 	return 3 // clients, peers, elections
 }
 
-func (zookeeper) links(topology string) []int {
+func (zookeeper) links(topology string) []linkPort {
 	if topology == "single" {
 		return nil
 	}
-	return []int{1, 2}
+	return []linkPort{{place: 1}, {place: 2, callsBack: true}}
 }
 
 func (zookeeper) reserved() []string {
