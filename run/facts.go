@@ -60,7 +60,11 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 	case k.Wire() && k.Action != scenario.ActCut:
 		return nil // the wire carries it, whatever the servers are
 	}
-	return cluster.Spec{Backend: backend, Topology: topology, Settings: settings}.Suffers(k.Action)
+	spec := cluster.Spec{Backend: backend, Topology: topology, Settings: settings}
+	if k.Action == scenario.ActCut && spec.Suffers(scenario.ActCutPeers) != nil {
+		return fmt.Errorf("%w: there are no links between them to be cut; use %s", cluster.ErrUnsupported, scenario.ActCutClients)
+	}
+	return spec.Suffers(k.Action)
 }
 
 // equals reports whether nobody leads among the servers of a topology.

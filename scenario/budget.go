@@ -13,7 +13,7 @@ import (
 // judged, servers get well again), and a run (servers start, the report is
 // written). Measured on two cores, and rounded up.
 const (
-	scenarioOverhead = 2500 * time.Millisecond
+	scenarioOverhead = 3 * time.Second
 	runOverhead      = 15 * time.Second
 )
 
@@ -30,7 +30,8 @@ type LeftOut struct {
 	Group     string
 	Tells     int      // the block's rank; 0: it has none
 	Scenarios int      // that are left out
-	Recipes   []string // of which none is left, sorted; the others only lost repeats
+	Recipes   []string // that do not run at all, sorted
+	Runs      int      // recipes that do, if only with fewer repeats
 }
 
 // Within picks of f's scenarios the most telling ones that fit a budget, with so
@@ -151,6 +152,7 @@ func leftOut(f File, scenarios []Scenario, taken []bool) []LeftOut {
 			}
 		}
 		slices.Sort(out.Recipes)
+		out.Runs = len(kept)
 		if out.Scenarios > 0 {
 			list = append(list, out)
 		}

@@ -37,8 +37,13 @@ func catalogue() scenario.Catalogue {
 				bound = "connection"
 			}
 			r := recipe(backend+"/"+name, bound, bound == "session" || name == "lease-row")
-			if bound == "session" || name == "redlock" {
+			switch {
+			case bound == "session" && backend != "redis" || name == "redlock":
 				r.Topologies = append(r.Topologies, "quorum")
+			case backend == "redis" || backend == "mysql":
+				r.Topologies = append(r.Topologies, "replicated")
+			case backend == "memcached":
+				r.Topologies = append(r.Topologies, "sharded")
 			}
 			all = append(all, r)
 		}
@@ -196,7 +201,7 @@ func TestLoadHelpsWithUnknownNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"quik":         "did you mean quick?",
 		"selftest":     "did you mean self-test?",
-		"nothing-like": "there is quick, self-test, properties",
+		"nothing-like": "there is quick, safety, self-test, properties",
 	} {
 		_, err := suites.Load(name)
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -214,7 +219,7 @@ func TestSuitesOfAllRecipes(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	for _, suite := range []string{"properties", "cost", "takeover"} {
+	for _, suite := range []string{"safety", "properties", "cost", "takeover"} {
 		var got []string
 		for _, sc := range expand(t, suite) {
 			if !slices.Contains(got, sc.Recipe) {
@@ -251,6 +256,79 @@ func TestKnownFailuresHaveControls(t *testing.T) {
 	for l, name := range failing {
 		if !sound[l] {
 			t.Errorf("%s has no sound lock beside it under %+v", name, l)
+		}
+	}
+}
+
+// The safety suite leaves out no recipe under the faults that all can meet, and
+// no action that there is; every block has a rank and says what it is about.
+func TestSafetyLeavesNothingOut(t *testing.T) {
+	f, err := suites.Load("safety")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range f.Scenarios {
+		if b.Tells == 0 || b.Description == "" {
+			t.Errorf("%s: rank %d, described as %q", b.Name, b.Tells, b.Description)
+		}
+	}
+	actions := map[string]map[string]bool{} // the recipes of each
+	seeds := map[string]int{}
+	for _, sc := range expand(t, "safety") {
+		seeds[sc.Group+sc.Recipe]++
+		for _, fault := range sc.Faults {
+			k, _ := scenario.ParseFaultKind(fault.Kind)
+			action := k.Action
+			if k.OnClient() {
+				action = "client " + action
+			}
+			if actions[action] == nil {
+				actions[action] = map[string]bool{}
+			}
+			actions[action][sc.Recipe] = true
+		}
+	}
+	for what, n := range seeds {
+		if n != 3 {
+			t.Errorf("%s: %d seeds", what, n)
+		}
+	}
+	all := 0
+	for _, id := range catalogue().IDs() {
+		if !strings.HasPrefix(id, "reference/") {
+			all++
+		}
+	}
+	for _, a := range scenario.FaultActions() {
+		name := a.Action
+		least := 1
+		if slices.Contains(a.Targets, scenario.TargetHolder) {
+			name, least = "client "+name, all
+		}
+		if got := len(actions[name]); got < least {
+			t.Errorf("%s: %d recipes meet it, want %d", name, got, least)
+		}
+	}
+}
+
+// A budget is kept, and tells first of the most telling.
+func TestSafetyWithinABudget(t *testing.T) {
+	f, err := suites.Load("safety")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := expand(t, "safety")
+	for _, budget := range []time.Duration{5 * time.Minute, 20 * time.Minute} {
+		sel := f.Within(budget, all, f.Parallel)
+		if sel.Estimate > budget || sel.Estimate < budget*9/10 {
+			t.Errorf("%v: %v are planned", budget, sel.Estimate)
+		}
+		recipes := map[string]bool{}
+		for _, sc := range sel.Picked {
+			recipes[sc.Recipe] = true
+		}
+		if len(recipes) < 28 {
+			t.Errorf("%v: only %d recipes run", budget, len(recipes))
 		}
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,18 +30,39 @@ func (a *app) fit(p *plan, budget time.Duration) error {
 	if len(sel.LeftOut) == 0 {
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, since the budget has no room for it:\n",
-		budget, len(sel.Picked), scenariosText(total), sel.Estimate.Round(time.Second), p.Suite, sel.Whole.Round(time.Second))
+	var lines []string
+	repeats := 0
+	ranks := map[int][]string{}
 	for _, l := range sel.LeftOut {
-		rank := "without a rank"
-		if l.Tells > 0 {
-			rank = fmt.Sprintf("rank %d", l.Tells)
+		switch {
+		case len(l.Recipes) == 0:
+			repeats += l.Scenarios
+		case l.Runs == 0:
+			ranks[l.Tells] = append(ranks[l.Tells], l.Group)
+		default:
+			ranks[l.Tells] = append(ranks[l.Tells], fmt.Sprintf("%s (%s)", l.Group, strings.Join(l.Recipes, ", ")))
 		}
-		what := "repeats only, every recipe runs once"
-		if len(l.Recipes) > 0 {
-			what = "not run at all: " + strings.Join(l.Recipes, ", ")
+	}
+	if repeats > 0 {
+		lines = append(lines, fmt.Sprintf("repeats of what runs once: %s", scenariosText(repeats)))
+	}
+	for _, rank := range slices.Sorted(maps.Keys(ranks)) {
+		if rank > 0 {
+			lines = append(lines, fmt.Sprintf("rank %d: %s", rank, strings.Join(ranks[rank], ", ")))
 		}
-		fmt.Fprintf(a.stderr, "  %s (%s): %s; %s\n", l.Group, rank, scenariosText(l.Scenarios), what)
+	}
+	if len(ranks[0]) > 0 {
+		lines = append(lines, "without a rank: "+strings.Join(ranks[0], ", "))
+	}
+	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, for there is no room for it:\n",
+		budget, len(sel.Picked), scenariosText(total), sel.Estimate.Round(time.Second), p.Suite, sel.Whole.Round(time.Second))
+	for _, line := range lines {
+		for i, folded := range foldWords(line, columns(a.stderr, 120)-2) {
+			if i > 0 {
+				folded = "  " + folded
+			}
+			fmt.Fprintln(a.stderr, "  "+folded)
+		}
 	}
 	return nil
 }

@@ -18,10 +18,10 @@ type progress struct {
 	w        io.Writer
 	terminal bool
 	color    bool
-	width    int    // columns of the terminal
-	names    int    // columns of the longest prefix
+	width    int               // columns of the terminal
+	names    int               // columns of the longest prefix
 	prefixes map[string]string // "[ 3/35] contended-redis-token-16c-r1", by the names of those under way
-	open     bool   // a rewritable line stands on the terminal
+	open     bool              // a rewritable line stands on the terminal
 }
 
 // newProgress says what is to come, and then follows it.

@@ -42,7 +42,7 @@ func TestSuitesKnowTheRecipes(t *testing.T) {
 		for _, sc := range expanded(t, name) {
 			ran[sc.Recipe] = true
 		}
-		if !slices.Contains([]string{"properties", "cost", "takeover"}, name) {
+		if !slices.Contains([]string{"safety", "properties", "cost", "takeover"}, name) {
 			continue
 		}
 		for _, r := range all.Recipes() {
