@@ -194,8 +194,8 @@ func (c *conn) send() {
 	end, err := c.drain(out, func() bool { return c.left != nil || c.wire.plain() })
 	c.sending = false
 	if err != nil {
-		c.failed, c.flows[out].dead = err, true
-		c.drop(out)
+		c.failed = err
+		c.kill(out)
 	}
 	over := end != nil || err != nil && c.left != nil
 	c.settle()
@@ -276,9 +276,7 @@ func (c *conn) leave(why error) {
 	c.left = why
 	c.slow[in].Store(true)
 	c.slow[out].Store(true)
-	c.drop(in)
-	c.flows[in].dead = true
-	c.rouse()
+	c.kill(in)
 }
 
 // linger leaves it to the rules when the socket may end. c.mu is held.
@@ -350,7 +348,7 @@ func (c *conn) setDeadline(d direction, t time.Time) error {
 	defer c.mu.Unlock()
 	c.deadline[d] = t
 	switch {
-	case c.left != nil:
+	case c.left == net.ErrClosed:
 		return c.opError("set", c.left)
 	case c.slow[d].Load():
 		c.rouse()

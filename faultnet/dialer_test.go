@@ -39,7 +39,7 @@ func connect(t *testing.T, network string) *link {
 	if p.far, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.near.Close(); p.far.Close() })
+	t.Cleanup(func() { p.near.Close(); p.far.Close(); p.dialer.Set(Pass) })
 	return p
 }
 
@@ -278,40 +278,52 @@ func TestStreamSurvivesStalls(t *testing.T) {
 }
 
 func BenchmarkRoundTrip(b *testing.B) {
-	for _, faulted := range []bool{false, true} {
-		name := "plain"
-		dial := (&net.Dialer{}).DialContext
-		if faulted {
-			name, dial = "through", (&Dialer{}).Dial
-		}
-		b.Run(name, func(b *testing.B) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+	l := echo(b)
+	b.Run("plain", func(b *testing.B) {
+		roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", l) })
+	})
+	b.Run("through", func(b *testing.B) {
+		d := &Dialer{}
+		roundTrips(b, func() (net.Conn, error) { return d.Dial(context.Background(), "tcp", l) })
+	})
+}
+
+// echo is the address of a server that answers what it is told.
+func echo(b *testing.B) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
 			if err != nil {
-				b.Fatal(err)
+				return
 			}
-			defer l.Close()
 			go func() {
-				c, err := l.Accept()
-				if err == nil {
-					io.Copy(c, c)
-					c.Close()
-				}
+				defer c.Close()
+				io.Copy(c, c)
 			}()
-			c, err := dial(context.Background(), "tcp", l.Addr().String())
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
-			buf := make([]byte, 64)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.Write(buf); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(c, buf); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		}
+	}()
+	return l.Addr().String()
+}
+
+func roundTrips(b *testing.B, dial func() (net.Conn, error)) {
+	c, err := dial()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	buf := make([]byte, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, buf); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

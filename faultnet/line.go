@@ -53,7 +53,7 @@ var past = time.Unix(1, 0)
 // push queues what came. l.mu is held.
 func (l *line) push(d direction, b []byte, end error) {
 	f := &l.flows[d]
-	if f.dead || f.ended && (end == nil || end == io.EOF) {
+	if len(b) == 0 && end == nil || f.dead || f.ended && (end == nil || end == io.EOF) {
 		return
 	}
 	c := chunk{b: append([]byte(nil), b...), end: end}
@@ -122,6 +122,12 @@ func (l *line) drop(d direction) {
 	f := &l.flows[d]
 	f.queue, f.size, f.portion = nil, 0, 0
 	l.rouse()
+}
+
+// kill says that nothing can be delivered in a direction any more. l.mu is held.
+func (l *line) kill(d direction) {
+	l.flows[d].dead = true
+	l.drop(d)
 }
 
 // change puts the line under the rules of w. What they hold back is held back

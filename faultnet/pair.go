@@ -24,6 +24,7 @@ type pair struct {
 func newPair(p *Proxy, near net.Conn) *pair {
 	c := &pair{proxy: p, near: near}
 	c.wire, c.serial = &wire{}, p.hub.number()
+	c.flows[in].dst = near
 	return c
 }
 
@@ -55,13 +56,17 @@ func (c *pair) run() {
 	defer c.proxy.hub.leave(c)
 	defer context.AfterFunc(c.proxy.ctx, c.end)()
 	c.wg.Go(func() { c.receive(out, c.near) })
-	if c.admitted() && c.connect() {
+	switch {
+	case !c.admitted():
+		abort(c.near)
+		c.end()
+	case !c.connect():
+		c.send(in) // of the failure, when the rules allow
+		c.end()
+	default:
 		c.wg.Go(func() { c.receive(in, c.far) })
 		c.wg.Go(func() { c.send(in) })
 		c.wg.Go(func() { c.send(out) })
-	} else {
-		abort(c.near)
-		c.end()
 	}
 	c.wg.Wait()
 	c.end() // whatever socket is left
@@ -80,16 +85,18 @@ func (c *pair) admitted() bool {
 	return !c.over && (seen == nil || !c.flows[out].ended)
 }
 
+// connect dials upstream. Whoever connected sees a failure as a reset.
 func (c *pair) connect() bool {
 	var d net.Dialer
 	far, err := d.DialContext(c.proxy.ctx, "tcp", c.proxy.upstream)
-	if err != nil {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.far = far
-	c.flows[in].dst, c.flows[out].dst = c.near, far
+	if err != nil {
+		c.kill(out)
+		c.push(in, nil, errReset)
+		return false
+	}
+	c.far, c.flows[out].dst = far, far
 	if c.over {
 		_ = far.Close()
 	}
@@ -102,7 +109,7 @@ func (c *pair) end() {
 	defer c.mu.Unlock()
 	c.over = true
 	for d := range c.flows {
-		c.drop(direction(d))
+		c.kill(direction(d))
 	}
 	_ = c.near.Close()
 	if c.far != nil {
@@ -131,8 +138,7 @@ func (c *pair) send(d direction) {
 		case err != nil:
 			// The receiver is gone. The sender hears of that like of anything else
 			// that comes from there.
-			f.dead = true
-			c.drop(d)
+			c.kill(d)
 			c.push(1-d, nil, errReset)
 		case end == io.EOF:
 			if half, ok := f.dst.(interface{ CloseWrite() error }); ok {

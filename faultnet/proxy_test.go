@@ -1,0 +1,344 @@
+package faultnet
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var cutOff = Rule{CutIn: true, CutOut: true}
+
+// A killed client behind a proxy stays connected for the server until the cut
+// is over; that it does not with nothing but its own dialer is why there are
+// proxies.
+func TestKilledWhileCutOff(t *testing.T) {
+	t.Run("proxy", func(t *testing.T) {
+		r := newRig(t)
+		p := listen(t, r.listener.Addr().String())
+		kill := startClient(t, p.Addr())
+		far := r.accept(nil)
+		expect(t, far, "hello")
+		if err := p.Apply("cut", cutOff); err != nil {
+			t.Fatal(err)
+		}
+		kill()
+		silent(t, far)
+		send(t, far, "are you there?")
+		silent(t, far)
+		p.Lift("cut")
+		endsSomehow(t, far)
+	})
+	t.Run("own dialer", func(t *testing.T) {
+		r := newRig(t)
+		kill := startClient(t, "cut:"+r.listener.Addr().String())
+		far := r.accept(nil)
+		expect(t, far, "hello")
+		silent(t, far)
+		kill()
+		endsSomehow(t, far)
+	})
+}
+
+// startClient starts a client process that has said hello, and answers what
+// kills it, for sure.
+func startClient(t *testing.T, address string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVar+"="+address)
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // it stays until this is closed
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	kill = func() {
+		if !done {
+			done = true
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	}
+	t.Cleanup(kill)
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the client says %q, %v", line, err)
+	}
+	return kill
+}
+
+func endsSomehow(t *testing.T, c net.Conn) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := c.Read(make([]byte, 1)); n > 0 || err != io.EOF && !is(err, syscall.ECONNRESET) {
+		t.Errorf("read %d bytes, %v; want the end", n, err)
+	}
+}
+
+// Whoever connects during a cut is connected when it is over.
+func TestProxyConnectDuringACut(t *testing.T) {
+	r := newRig(t)
+	p := listen(t, r.listener.Addr().String())
+	apply(t, p, "in", Rule{CutIn: true})
+	apply(t, p, "out", Rule{CutOut: true})
+	near, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, near, "early")
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		if c, err := r.listener.Accept(); err == nil {
+			accepted <- c
+		}
+	}()
+	silent(t, near)
+	p.Lift("in")
+	silent(t, near)
+	select {
+	case <-accepted:
+		t.Fatal("it is connected during the cut")
+	default:
+	}
+	if e := p.Lift("out"); e != (Effect{HeldBytes: 5, Dials: 1}) {
+		t.Errorf("effect %+v", e)
+	}
+	far := <-accepted
+	t.Cleanup(func() { near.Close(); far.Close() })
+	expect(t, far, "early")
+	send(t, far, "answer")
+	expect(t, near, "answer")
+}
+
+// Whoever has given up by then never was connected, and nothing of what he
+// sent arrives.
+func TestProxyGivenUpDuringACut(t *testing.T) {
+	r := newRig(t)
+	p := listen(t, r.listener.Addr().String())
+	apply(t, p, "cut", cutOff)
+	ghost, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, ghost, "ghost")
+	ghost.Close()
+	await(t, "the proxy has seen the end", func() bool { return p.given() == 1 })
+	p.Lift("cut")
+	near, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, near, "later")
+	expect(t, r.accept(near), "later") // and not the ghost
+}
+
+// given counts the connections whose client has ended its part.
+func (p *Proxy) given() (n int) {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	for m := range p.hub.members {
+		c := m.(*pair)
+		c.mu.Lock()
+		if c.flows[out].ended {
+			n++
+		}
+		c.mu.Unlock()
+	}
+	return n
+}
+
+func TestProxyHalfClose(t *testing.T) {
+	r := newRig(t)
+	p := listen(t, r.listener.Addr().String())
+	near, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := r.accept(near)
+	send(t, near, "question")
+	near.(*net.TCPConn).CloseWrite()
+	got, err := io.ReadAll(far)
+	if err != nil || string(got) != "question" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	send(t, far, "answer")
+	far.Close()
+	if got, err = io.ReadAll(near); err != nil || string(got) != "answer" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	await(t, "the proxy has forgotten it", func() bool { return p.open() == 0 })
+}
+
+func (p *Proxy) open() int {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	return len(p.hub.members)
+}
+
+// A reset of one end resets the other, also after it had closed its half.
+func TestProxyPassesResetsOn(t *testing.T) {
+	r := newRig(t)
+	p := listen(t, r.listener.Addr().String())
+	for _, half := range []bool{false, true} {
+		for _, fromFar := range []bool{false, true} {
+			near, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to := near, r.accept(near)
+			if fromFar {
+				from, to = to, from
+			}
+			if half {
+				from.(*net.TCPConn).CloseWrite()
+				ends(t, to, io.EOF)
+			}
+			abort(from)
+			if !eventually(func() bool { _, err := to.Write([]byte("x")); return err != nil }) {
+				t.Errorf("half closed %v, from the server %v: writes never fail", half, fromFar)
+			}
+		}
+	}
+	await(t, "the proxy has forgotten them", func() bool { return p.open() == 0 })
+}
+
+func TestProxyWithoutUpstream(t *testing.T) {
+	r := newRig(t)
+	p := listen(t, r.listener.Addr().String())
+	r.listener.Close()
+	near, err := net.Dial("tcp", p.Addr())
+	if err == nil { // it may be reset before it knows that it is connected
+		defer near.Close()
+		_, err = io.ReadAll(near)
+	}
+	if !is(err, syscall.ECONNRESET) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Close ends whatever a rule holds.
+func TestProxyClose(t *testing.T) {
+	r := newRig(t)
+	p, err := Listen("127.0.0.1:0", r.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := r.accept(near)
+	apply(t, p, "cut", cutOff)
+	held, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	send(t, near, "x")
+	send(t, far, "y")
+	await(t, "both are known", func() bool { return p.open() == 2 })
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []net.Conn{near, far, held} {
+		endsSomehow(t, c)
+	}
+	if n := p.open(); n != 0 {
+		t.Errorf("%d connections after the close", n)
+	}
+	var late net.Conn = near
+	p.Serve(late) // is closed at once
+	if _, err := late.Write([]byte("x")); err == nil {
+		t.Error("a closed proxy serves")
+	}
+}
+
+// A proxy that does not listen forwards what it is given.
+func TestProxyServe(t *testing.T) {
+	r := newRig(t)
+	p := NewProxy(r.listener.Addr().String())
+	defer p.Close()
+	if p.Addr() != "" {
+		t.Errorf("it listens at %s", p.Addr())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Serve(c)
+	send(t, near, "through")
+	expect(t, r.accept(near), "through")
+}
+
+// A dialer that dials a proxy instead of the server has rules of its own, by
+// the server's address.
+func TestVia(t *testing.T) {
+	r := newRig(t)
+	server := r.listener.Addr().String()
+	p := listen(t, server)
+	d := &Dialer{Via: map[string]string{server: p.Addr()}, Source: net.IPv4(127, 0, 0, 9)}
+	near, err := d.Dial(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := r.accept(near)
+	if near.RemoteAddr().String() != p.Addr() {
+		t.Errorf("it is connected to %v", near.RemoteAddr())
+	}
+	if got := d.Peers(); len(got) != 1 || got[0] != server {
+		t.Errorf("peers %v", got)
+	}
+	if err := d.Apply("cut", []string{server}, cutOff); err != nil {
+		t.Fatal(err)
+	}
+	send(t, near, "x")
+	silent(t, far)
+	d.Lift("cut")
+	expect(t, far, "x")
+}
+
+func apply(t *testing.T, p *Proxy, id string, r Rule) {
+	t.Helper()
+	if err := p.Apply(id, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkProxy(b *testing.B) {
+	l := echo(b)
+	p, err := Listen("127.0.0.1:0", l)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", p.Addr()) })
+}
+
+// BenchmarkUnderRule is a dialer's connection whose calls go through queues.
+func BenchmarkUnderRule(b *testing.B) {
+	l := echo(b)
+	d := &Dialer{}
+	if err := d.Apply("next to nothing", nil, Rule{Rate: 1 << 40}); err != nil {
+		b.Fatal(err)
+	}
+	roundTrips(b, func() (net.Conn, error) { return d.Dial(context.Background(), "tcp", l) })
+}

@@ -1,0 +1,456 @@
+package faultnet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func is(err, want error) bool { return errors.Is(err, want) }
+
+func TestCutOut(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("cut", Rule{CutOut: true})
+		send(t, near, "held")
+		near.Close() // and its end with it
+		silent(t, far)
+		silent(t, far)
+		if e := r.lift("cut"); e != (Effect{HeldBytes: 4}) {
+			t.Errorf("effect %+v", e)
+		}
+		expect(t, far, "held")
+		ends(t, far, io.EOF)
+		if e := r.lift("cut"); e != (Effect{}) {
+			t.Errorf("lifted twice: %+v", e)
+		}
+	})
+}
+
+// One direction is cut, the other is not.
+func TestCutIn(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("cut", Rule{CutIn: true})
+		send(t, far, "held")
+		far.(*net.TCPConn).CloseWrite()
+		silent(t, near)
+		send(t, near, "passes")
+		expect(t, far, "passes")
+		silent(t, near)
+		if e := r.lift("cut"); e != (Effect{HeldBytes: 4}) {
+			t.Errorf("effect %+v", e)
+		}
+		expect(t, near, "held")
+		ends(t, near, io.EOF)
+		ends(t, near, io.EOF)
+	})
+}
+
+// A server's reset is hidden too, also from writes.
+func TestCutInHidesAReset(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("cut", Rule{CutIn: true})
+		abort(far)
+		for range 20 {
+			send(t, near, "into the void")
+			silent(t, near)
+		}
+		r.lift("cut")
+		near.SetReadDeadline(time.Now().Add(20 * time.Second))
+		// A kernel tells of a reset once: after a write heard of it, a read sees
+		// the end.
+		if _, err := near.Read(make([]byte, 1)); !is(err, syscall.ECONNRESET) && err != io.EOF {
+			t.Errorf("after the cut: %v", err)
+		}
+		if !eventually(func() bool { _, err := near.Write([]byte("x")); return err != nil }) {
+			t.Error("writes never fail")
+		}
+	})
+}
+
+// What two rules hold passes when both are lifted.
+func TestRulesAddUp(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("one", Rule{CutOut: true})
+		r.put("two", Rule{CutOut: true, CutIn: true})
+		if err := r.apply("two", Rule{}); err == nil || !strings.Contains(err.Error(), "two") {
+			t.Errorf("an id twice: %v", err)
+		}
+		send(t, near, "out")
+		send(t, far, "in")
+		silent(t, far)
+		silent(t, near)
+		if e := r.lift("one"); e != (Effect{HeldBytes: 3}) {
+			t.Errorf("the first: %+v", e)
+		}
+		silent(t, far)
+		if e := r.lift("two"); e != (Effect{HeldBytes: 5}) {
+			t.Errorf("the second: %+v", e)
+		}
+		expect(t, far, "out")
+		expect(t, near, "in")
+	})
+}
+
+func TestRuleThatCannotBeMeant(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		for _, rule := range []Rule{{Delay: -1}, {Jitter: -1}, {Rate: -1}} {
+			if err := r.apply("x", rule); err == nil {
+				t.Errorf("%+v is accepted", rule)
+			}
+		}
+	})
+}
+
+// Who writes more than the buffers take is held up, and what was taken arrives.
+func TestCutHoldsUpAWriter(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		for _, rule := range []Rule{{CutOut: true}, {Stall: true}} {
+			near, far := r.connect()
+			r.put("cut", rule)
+			want := pattern(64 << 20) // more than the kernel's buffers, too
+			near.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			n, err := near.Write(want)
+			if n == 0 || n == len(want) || !os.IsTimeout(err) {
+				t.Fatalf("%d bytes taken, %v", n, err)
+			}
+			near.SetWriteDeadline(time.Time{})
+			r.lift("cut")
+			closed := blocked(near.Close)
+			got, err := io.ReadAll(far)
+			if err != nil || !bytes.Equal(got, want[:n]) {
+				t.Errorf("%d of %d bytes, %v", len(got), n, err)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// New connections pass a stall, and stall.
+func TestStall(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		old, oldFar := r.connect()
+		r.put("stall", Rule{Stall: true})
+		near, far := r.connect()
+		for _, c := range []net.Conn{old, oldFar, near, far} {
+			send(t, c, "x")
+		}
+		for _, c := range []net.Conn{old, oldFar, near, far} {
+			silent(t, c)
+		}
+		if e := r.lift("stall"); e != (Effect{HeldBytes: 4}) {
+			t.Errorf("effect %+v", e)
+		}
+		for _, c := range []net.Conn{old, oldFar, near, far} {
+			expect(t, c, "x")
+		}
+	})
+}
+
+// Every byte is late in each direction, none is lost, and the order stays
+// whatever the jitter.
+func TestDelay(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("delay", Rule{Delay: 20 * time.Millisecond})
+		r.put("more", Rule{Delay: 5 * time.Millisecond, Jitter: 10 * time.Millisecond, Seed: 7})
+		start := time.Now()
+		send(t, near, "there")
+		expect(t, far, "there")
+		send(t, far, "back")
+		expect(t, near, "back")
+		if d := time.Since(start); d < 50*time.Millisecond {
+			t.Errorf("there and back in %v", d)
+		}
+		var wg sync.WaitGroup
+		for i := range 50 {
+			send(t, near, fmt.Sprintf("%03d", i))
+			send(t, far, fmt.Sprintf("%03d", i))
+		}
+		for _, c := range []net.Conn{near, far} {
+			wg.Go(func() {
+				for i := range 50 {
+					expect(t, c, fmt.Sprintf("%03d", i))
+				}
+			})
+		}
+		wg.Wait()
+		for _, id := range []string{"delay", "more"} {
+			if e := r.lift(id); e != (Effect{LateBytes: 309}) {
+				t.Errorf("effect %+v", e)
+			}
+		}
+	})
+}
+
+// The jitter of a piece depends on the seed and its place alone.
+func TestJitterIsRepeatable(t *testing.T) {
+	f := newForce("f", nil, Rule{Delay: 5, Jitter: 1000, Seed: 1})
+	g := newForce("g", nil, Rule{Delay: 5, Jitter: 1000, Seed: 1})
+	other := newForce("h", nil, Rule{Delay: 5, Jitter: 1000, Seed: 2})
+	same := 0
+	for i := range uint64(1000) {
+		late := f.lateness(3, i)
+		if late != g.lateness(3, i) || late < 5 || late > 1005 {
+			t.Fatalf("piece %d: %d", i, late)
+		}
+		if late == other.lateness(3, i) || late == f.lateness(4, i) {
+			same++
+		}
+	}
+	if same > 20 {
+		t.Errorf("%d of 1000 pieces do not depend on seed and stream", same)
+	}
+}
+
+// A rate is shared by all connections, and counts in each direction.
+func TestRate(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		near2, far2 := r.connect()
+		r.put("slow", Rule{Rate: 200_000})
+		r.put("not so slow", Rule{Rate: 1_000_000})
+		data := pattern(5000)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for _, way := range [][2]net.Conn{{near, far}, {near2, far2}, {far, near}} {
+			wg.Go(func() {
+				if _, err := way[0].Write(data); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				got := make([]byte, len(data))
+				if _, err := io.ReadFull(way[1], got); err != nil || !bytes.Equal(got, data) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Since(start); d < 50*time.Millisecond {
+			t.Errorf("two times 5000 bytes out in %v", d)
+		}
+		if e := r.lift("slow"); e != (Effect{LateBytes: 15000}) {
+			t.Errorf("effect %+v", e)
+		}
+	})
+}
+
+// What a rule made late comes at once when it is lifted.
+func TestLiftEndsTheWait(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		for _, rule := range []Rule{{Delay: time.Hour}, {Rate: 1}} {
+			near, far := r.connect()
+			r.put("late", rule)
+			send(t, near, "there it is")
+			send(t, far, "and back")
+			near.SetReadDeadline(time.Now().Add(time.Millisecond))
+			near.Read(make([]byte, 1)) // so that it has begun to wait
+			near.SetReadDeadline(time.Time{})
+			r.lift("late")
+			rest := make([]byte, 64)
+			if n, err := io.ReadAtLeast(near, rest, 7); err != nil || !strings.HasSuffix("and back", string(rest[:n])) {
+				t.Errorf("%q, %v", rest[:n], err)
+			}
+			expect(t, far, "there it is")
+		}
+	})
+}
+
+func TestResetRule(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		under := blocked(func() error { _, err := near.Read(make([]byte, 1)); return err })
+		r.put("reset", Rule{Reset: true})
+		if err := <-under; !is(err, syscall.ECONNRESET) {
+			t.Errorf("the read under way: %v", err)
+		}
+		ends(t, far, syscall.ECONNRESET)
+		if _, err := near.Write([]byte("x")); !is(err, syscall.ECONNRESET) && !is(err, syscall.EPIPE) {
+			t.Errorf("a write: %v", err)
+		}
+		near, far = r.connect() // is not touched
+		send(t, near, "x")
+		expect(t, far, "x")
+		if e := r.lift("reset"); e != (Effect{Broken: 1}) {
+			t.Errorf("effect %+v", e)
+		}
+	})
+}
+
+// A reset does not pass a cut either.
+func TestResetBehindACut(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		_, far := r.connect()
+		r.put("cut", Rule{CutOut: true})
+		r.put("reset", Rule{Reset: true})
+		silent(t, far)
+		r.lift("reset")
+		silent(t, far)
+		r.lift("cut")
+		ends(t, far, syscall.ECONNRESET)
+	})
+}
+
+func TestRefuse(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("refuse", Rule{Refuse: true})
+		ends(t, near, syscall.ECONNRESET)
+		ends(t, far, syscall.ECONNRESET)
+		c, err := r.dial()
+		if err == nil { // a proxy accepts first
+			_, err = io.ReadAll(c)
+			c.Close()
+		}
+		if !is(err, syscall.ECONNREFUSED) && !is(err, syscall.ECONNRESET) {
+			t.Errorf("a dial: %v", err)
+		}
+		if e := r.lift("refuse"); e != (Effect{Dials: 1, Broken: 1}) {
+			t.Errorf("effect %+v", e)
+		}
+		near, far = r.connect()
+		send(t, near, "x")
+		expect(t, far, "x")
+	})
+}
+
+// The reply to the first request after the rule is lost and nothing else: not
+// what was asked before, not what another connection asks after.
+func TestLoseReply(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		idle, idleFar := r.connect()
+		send(t, idle, "old request")
+		expect(t, idleFar, "old request")
+		near, far := r.connect()
+		r.put("lose", Rule{LoseReply: true})
+
+		send(t, idleFar, "old reply")
+		expect(t, idle, "old reply")
+
+		send(t, near, "request")
+		expect(t, far, "request")
+		send(t, far, "reply")
+		ends(t, near, syscall.ECONNRESET)
+		ends(t, far, syscall.ECONNRESET)
+
+		send(t, idle, "request")
+		expect(t, idleFar, "request")
+		send(t, idleFar, "reply")
+		expect(t, idle, "reply")
+		if e := r.lift("lose"); e != (Effect{LostBytes: 5, Broken: 1}) {
+			t.Errorf("effect %+v", e)
+		}
+	})
+}
+
+// A rule that found nothing to lose loses nothing after it is lifted.
+func TestLoseReplyLifted(t *testing.T) {
+	rigs(t, func(t *testing.T, r *rig) {
+		near, far := r.connect()
+		r.put("lose", Rule{LoseReply: true})
+		send(t, near, "request")
+		expect(t, far, "request")
+		if e := r.lift("lose"); e != (Effect{}) {
+			t.Errorf("effect %+v", e)
+		}
+		send(t, far, "reply")
+		expect(t, near, "reply")
+	})
+}
+
+// Whatever cuts, stalls, delays and throttles come and go, together or apart,
+// both streams arrive whole and in order, and so does the end.
+func TestStreamsSurviveRules(t *testing.T) {
+	for seed := range uint64(4) {
+		rigs(t, func(t *testing.T, r *rig) {
+			near, far := r.connect()
+			data := pattern(1 << 20)
+			stop := make(chan struct{})
+			var churn, streams sync.WaitGroup
+			churn.Go(func() { churnRules(r, seed, stop) })
+			for i, c := range []net.Conn{near, far} {
+				streams.Go(func() { writePieces(t, c, data, seed<<1|uint64(i)) })
+				streams.Go(func() {
+					got := make([]byte, len(data))
+					if n, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, data) {
+						t.Errorf("%d of %d bytes, %v", n, len(data), err)
+					}
+				})
+			}
+			streams.Wait()
+			near.Close()
+			_, err := io.ReadAll(far)
+			close(stop)
+			churn.Wait()
+			if err != nil {
+				t.Errorf("the end came as %v", err)
+			}
+		})
+	}
+}
+
+// churnRules applies and lifts rules at random until stop.
+func churnRules(r *rig, seed uint64, stop <-chan struct{}) {
+	rules := []Rule{
+		{CutIn: true}, {CutOut: true}, {CutIn: true, CutOut: true}, {Stall: true}, {Rate: 100 << 20},
+		{Delay: 100 * time.Microsecond, Jitter: time.Millisecond, Seed: seed}, {},
+	}
+	dice := rand.New(rand.NewPCG(seed, 1))
+	in := map[int]bool{}
+	id := func(i int) string { return fmt.Sprint("rule ", i) }
+	defer func() {
+		for i := range in {
+			r.lift(id(i))
+		}
+	}()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(dice.IntN(300)) * time.Microsecond):
+		}
+		i := dice.IntN(len(rules))
+		if in[i] {
+			r.lift(id(i))
+			delete(in, i)
+		} else if len(in) < 3 {
+			r.put(id(i), rules[i])
+			in[i] = true
+		}
+	}
+}
+
+func writePieces(t *testing.T, c net.Conn, data []byte, seed uint64) {
+	dice := rand.New(rand.NewPCG(seed, 2))
+	for len(data) > 0 {
+		n := min(len(data), 1+dice.IntN(16<<10))
+		if _, err := c.Write(data[:n]); err != nil {
+			t.Errorf("with %d bytes to go: %v", len(data), err)
+			return
+		}
+		data = data[n:]
+	}
+}
+
+// pattern is bytes of which no two stretches look the same.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	dice := rand.NewChaCha8([32]byte{1})
+	_, _ = dice.Read(b)
+	return b
+}
