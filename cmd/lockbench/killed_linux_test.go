@@ -58,6 +58,8 @@ type killed struct {
 	processes    int           // that there were when it was killed
 	checks       []string      // exit codes, by scenario
 	faults       []string      // faults in force, as the watchdog told
+	network      bool          // it had a network of its own
+	refused      string        // why there was nothing to kill
 	wrong        []string
 }
 
@@ -69,30 +71,49 @@ type killed struct {
 // make prove-heal runs it at length.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*killSeed, 0))
-	faults, recipes := strings.Split(*killFaults, ","), strings.Split(*killRecipes, ",")
 	var table []killed
-	for i := range *killCount {
-		args := []string{"run", *killSuite}
-		what := *killSuite
-		if *killSuite == "" {
-			// Each fault comes with each recipe before any pair comes again.
-			fault, recipe := faults[i%len(faults)], recipes[i/len(faults)%len(recipes)]
-			what = recipe + " " + fault
-			args = oneFault(recipe, fault)
-		}
+	refused := map[string]string{} // by fault: why the last run with it was
+	kills := map[string]int{}      // by fault
+	for i := 0; len(table) < *killCount && i < 4**killCount+16; i++ {
+		fault, what, args := nextRun(i)
 		moments := killMoments()
 		moment := moments[rng.IntN(len(moments))]
 		k, err := killOne(args, moment, time.Duration(rng.Int64N(int64(moment.upTo))))
 		if err != nil {
-			t.Fatalf("kill %d (%s): %v", i+1, what, err)
+			t.Fatalf("kill %d (%s): %v", len(table)+1, what, err)
 		}
+		if k.refused != "" {
+			refused[fault] = what + ": " + k.refused
+			t.Logf("%s cannot be killed: %s", what, k.refused)
+			continue
+		}
+		kills[fault]++
 		k.what = what
-		for _, w := range k.wrong {
-			t.Errorf("kill %d (%s, %s): %s", i+1, what, k.moment, w)
-		}
 		table = append(table, k)
+		for _, w := range k.wrong {
+			t.Errorf("kill %d (%s, %s): %s", len(table), what, k.moment, w)
+		}
 	}
 	t.Log("\n" + killTable(table))
+	for fault, why := range refused {
+		if kills[fault] == 0 {
+			t.Errorf("no run was killed in the midst of %s; the last one was refused: %s", fault, why)
+		}
+	}
+	if len(table) < *killCount {
+		t.Errorf("only %d runs were killed, of %d", len(table), *killCount)
+	}
+}
+
+// nextRun is the i-th run: each fault comes with each recipe before any pair
+// comes again.
+func nextRun(i int) (fault, what string, args []string) {
+	if *killSuite != "" {
+		return *killSuite, *killSuite, []string{"run", *killSuite}
+	}
+	faults, recipes := strings.Split(*killFaults, ","), strings.Split(*killRecipes, ",")
+	fault, recipe := faults[i%len(faults)], recipes[i/len(faults)%len(recipes)]
+	return fault, recipe + " " + fault, oneFault(recipe, fault)
 }
 
 // oneFault are the arguments of a short run with a fault in its midst.
@@ -103,7 +124,7 @@ func oneFault(recipe, fault string) []string {
 	}
 	args := []string{
 		"run", "--recipe", recipe, "--topology", topology, "--workload", "hot-key", "--fault", fault,
-		"--clients", "4", "--hold", "20ms", "--ttl", "4s", "--warmup", "200ms", "--duration", "20s",
+		"--clients", "4", "--hold", "20ms", "--ttl", "4s", "--warmup", "200ms", "--duration", "1m",
 	}
 	if strings.HasPrefix(fault, "step-") {
 		args = append(args, "--step", "held")
@@ -114,14 +135,14 @@ func oneFault(recipe, fault string) []string {
 func killTable(list []killed) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "kill\trun\tmoment\tat\tprocesses\tfaults in force\tnothing left after\tcheck exits\t")
+	fmt.Fprintln(w, "kill\trun\tmoment\tat\tprocesses\town network\tfaults in force\tnothing left after\tcheck exits\t")
 	for i, k := range list {
 		word := "well"
 		if len(k.wrong) > 0 {
 			word = "NOT WELL, see above"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%v\t%d\t%d\t%v\t%s\t%s\n", i+1, k.what, k.moment, k.after.Round(time.Millisecond),
-			k.processes, len(k.faults), k.clear.Round(time.Millisecond), strings.Join(k.checks, " "), word)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%v\t%d\t%v\t%d\t%v\t%s\t%s\n", i+1, k.what, k.moment, k.after.Round(time.Millisecond),
+			k.processes, k.network, len(k.faults), k.clear.Round(time.Millisecond), strings.Join(k.checks, " "), word)
 	}
 	w.Flush()
 	return b.String()
@@ -148,8 +169,7 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 		return cmd
 	}
-	args = slices.DeleteFunc(append(args, "--out", results, "--quiet"), func(a string) bool { return a == "" })
-	cmd := command(args...)
+	cmd := command(append(args, "--out", results, "--quiet")...)
 	cmd.Stdout, cmd.Stderr = log, log
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -165,8 +185,13 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 		select {
 		case <-ended:
 			text, _ := os.ReadFile(log.Name())
-			k.wrong = []string{fmt.Sprintf("the run ended before it was killed: %s", text[max(0, len(text)-1000):])}
-			return k, nil
+			why := fmt.Sprintf("it ended by itself, %v: %s", cmd.ProcessState, text[max(0, len(text)-1000):])
+			switch exitCode(cmd.ProcessState.ExitCode()) {
+			case exitUsage, exitInconclusive: // there is no such fault here, or it missed
+				k.refused = why
+				return k, nil
+			}
+			return k, errors.New(why)
 		case <-time.After(time.Millisecond):
 		}
 		if due.IsZero() && moment.come(results) {
@@ -175,6 +200,8 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 	}
 	started := descendants(cmd.Process.Pid)
 	network, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid))
+	own, _ := os.Readlink("/proc/self/ns/net")
+	k.network = network != own
 	if err := cmd.Process.Kill(); err != nil {
 		return k, err
 	}
@@ -203,6 +230,9 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 		}
 	}
 	k.readHistories(command, results)
+	if left, err := leftBehind(temp, network, started); err != nil || len(left) > 0 && len(k.wrong) == 0 {
+		k.wrong = append(k.wrong, fmt.Sprintf("a moment later: %v, %v", left, err))
+	}
 	// Once more finds nothing, and does no harm.
 	out, err := command("heal").CombinedOutput()
 	if err != nil || string(out) != "nothing was left behind\n" {
