@@ -78,7 +78,7 @@ func (s fakeServers) FastDisk(_ context.Context, n int) error { return s.note("f
 func (s fakeServers) Move(context.Context) (int, int, error)  { return 0, 1, s.note("move") }
 
 func (s fakeServers) CutLinks(_ context.Context, id string, side []int, r faultnet.Rule) (string, error) {
-	return "proxies", s.note("links %s %v %v", id, side, r.CutIn && r.CutOut)
+	return "proxies between servers", s.note("links %s %v %v", id, side, r.CutIn && r.CutOut)
 }
 
 func (s fakeServers) LiftLinks(_ context.Context, id string) (faultnet.Effect, error) {

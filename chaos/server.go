@@ -183,7 +183,7 @@ func (f *fault) surround(ctx context.Context, in *injection) error {
 		if err != nil {
 			return err
 		}
-		links = " to clients, " + how + " between servers"
+		links = " to clients, " + how
 	case f.kind.Action == scenario.ActCut && len(in.aim.nodes) < len(f.Servers.Nodes()):
 		return fmt.Errorf("the links to the other servers cannot be cut: %w", why)
 	}
