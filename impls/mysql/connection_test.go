@@ -18,10 +18,13 @@ import (
 	"github.com/lockbench/lockbench/impls/mysql"
 )
 
-func admin(t *testing.T, c *cluster.Cluster) *sql.DB {
+func admin(t *testing.T, c *cluster.Cluster) *sql.DB { return adminOf(t, c, 0) }
+
+// adminOf is an operator's way to a node.
+func adminOf(t *testing.T, c *cluster.Cluster, node int) *sql.DB {
 	t.Helper()
 	conf := driver.NewConfig()
-	conf.Net, conf.Addr = "tcp", c.Addresses()[0]
+	conf.Net, conf.Addr = "tcp", c.Addresses()[node]
 	conf.User, conf.Passwd, conf.DBName = c.Account().User, c.Account().Password, c.Account().Database
 	conf.InterpolateParams = true
 	connector, err := driver.NewConnector(conf)

@@ -36,7 +36,7 @@ func forUpdate() rowLock {
 	return rowLock{
 		rowTable: rowTable{recipe: "mysql/for-update", table: "lockbench_for_update", index: ",\n  UNIQUE KEY uidx_method_name (method_name)"},
 		summary:  "SELECT ... FOR UPDATE of a row by a unique index, COMMIT; a connection for every holder and waiter, who queues in the server",
-		promise:  "one holder as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)",
+		promise:  "one holder as long as its connection to the one server lives, and no failover takes that away; waiters in order where the server grants so (MariaDB)",
 		fails:    "a connection for every holder and every waiter uses up a pool, and then nobody gets any lock",
 	}
 }
@@ -57,7 +57,7 @@ func forUpdateNoIndex() rowLock {
 	return rowLock{
 		rowTable: rowTable{recipe: "mysql/for-update-no-index", table: "lockbench_for_update_no_index"},
 		summary:  "SELECT ... FOR UPDATE of a row without an index, COMMIT; reads and locks all rows",
-		promise:  "one holder of all keys together as long as its connection to the one server lives; waiters in order where the server grants so (MariaDB)",
+		promise:  "one holder of all keys together as long as its connection to the one server lives, and no failover takes that away; waiters in order where the server grants so (MariaDB)",
 		fails:    "whoever holds one key holds all: unrelated keys block one another",
 	}
 }
@@ -82,7 +82,7 @@ func (r rowLock) Info() impls.Info {
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 		Steps: []impls.Step{stepDraw, stepRollback},
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_commit", "com_rollback", "com_kill"},
 		Takeover:   atOnce,

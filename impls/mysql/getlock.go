@@ -18,6 +18,10 @@ const (
 	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL nobody's
 	maxName    = 64                       // bytes that MySQL allows a lock's name
 
+	// takeThere is takeName for a server that may be replaced: -1, and no lock, if
+	// it takes no writes any more. It would go on to grant names.
+	takeThere = "SELECT IF(@@global.read_only, -1, GET_LOCK(?, ?))"
+
 	// nameWait is how long one GET_LOCK waits, at most. Asking again means
 	// standing at the end of the queue again.
 	nameWait = 10 * time.Second
@@ -40,7 +44,8 @@ const (
 // ends the connection (killed, idle for wait_timeout, restarted) or a proxy
 // does: nothing reads from an idle connection, so its holder is told when it
 // next uses it, at its release, and there is no token to fence with. It is not
-// replicated, and Galera refuses it.
+// replicated: a failover gives the lock to others, at the new server, while an old
+// one that lives on has the holder's. Galera refuses it.
 //
 // Source: the locking functions of the MySQL manual.
 type getLock struct{ anyTTL }
@@ -50,13 +55,13 @@ func (getLock) Info() impls.Info {
 		ID:       "mysql/get-lock",
 		Backend:  "mysql",
 		Summary:  "GET_LOCK and RELEASE_LOCK on a connection of the client's own; waiters queue in the server, and ask again every 10 s",
-		Promise:  "one holder as long as its connection to the one server lives; not replicated",
+		Promise:  "one holder as long as its connection to the one server lives; it is not replicated, and no failover leaves it",
 		Document: "the locking functions of the MySQL manual",
 		Bound:    impls.BoundConnection,
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_kill"},
 		Takeover:   atOnce,
@@ -120,7 +125,14 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 	s.locks[name] = &grant{attempt: a}
 
-	got, err := c.wait(ctx, s, takeName, name, int64(wait/time.Second))
+	take := takeName
+	if c.cfg.Topology == replicated {
+		take = takeThere
+	}
+	got, err := c.wait(ctx, s, take, name, int64(wait/time.Second))
+	if err == nil && got.Int64 < 0 {
+		err = errReadOnly
+	}
 	switch {
 	case err == nil && got.Valid && got.Int64 == 1:
 		return newHold(key, a, s.broken, func(ctx context.Context) error { return c.release(ctx, s, key, name) }), nil
@@ -187,7 +199,7 @@ func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name s
 		c.fail("clean up", key, err)
 		return fmt.Errorf("clean up %s: %w: %w", key, impls.ErrUnknown, err)
 	}
-	if holder.Valid && uint64(holder.Int64) == dead.id {
+	if holder.Valid && uint64(holder.Int64) == dead.id && s.server == dead.server {
 		g.seen = true
 	}
 	if err := c.settle(ctx, "clean up", key); err != nil {

@@ -56,7 +56,7 @@ func (insertCount) Info() impls.Info {
 		ID:       "mysql/insert-reentrant-count",
 		Backend:  "mysql",
 		Summary:  "INSERT of a row with a unique key, the owner's name and a count; SELECT and UPDATE of one's own; DELETE at 0",
-		Promise:  "one holder, who may take the lock again, until it has released it as often; no other end",
+		Promise:  "one holder, who may take the lock again, until it has released it as often, while no commit is lost (failover); no other end",
 		Document: "an article on the design of locks: the table of locked orders with the owner's name and a counter",
 		Bound:    impls.BoundNone,
 		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever",
@@ -65,7 +65,7 @@ func (insertCount) Info() impls.Info {
 		Steps: []impls.Step{stepSelect, stepCountUp, stepDelete},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 3,
 		Requests:   []string{"com_insert", "com_select", "com_update", "com_delete", "com_kill"},
 	}

@@ -45,7 +45,7 @@ func (insertReaper) Info() impls.Info {
 		ID:       "mysql/insert-reaper",
 		Backend:  "mysql",
 		Summary:  "INSERT of a row with a unique key, DELETE by that key; a job beside every client deletes rows older than the TTL (2m in the document) 4 times per TTL",
-		Promise:  "one holder until its TTL is over, as long as none is late to release",
+		Promise:  "one holder until its TTL is over, as long as none is late to release and no commit is lost (failover)",
 		Document: "an article on the design of locks: the table of locked orders with its job that clears timed out locks",
 		Bound:    impls.BoundTTL,
 		Fails:    "the job evicts a live holder slower than the TTL, whose late delete then frees its successor's lock",
@@ -53,7 +53,7 @@ func (insertReaper) Info() impls.Info {
 			impls.LeavesClean, impls.Once},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"com_insert", "com_delete", "com_kill"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl + time.Second + ttl/reapEvery },

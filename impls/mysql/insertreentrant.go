@@ -45,7 +45,7 @@ func (insertReentrant) Info() impls.Info {
 		ID:       "mysql/insert-reentrant",
 		Backend:  "mysql",
 		Summary:  "INSERT of a row with a unique key and the owner's name; SELECT finds one's own; DELETE by the key",
-		Promise:  "one holder, if none takes the lock twice, until it deletes the row; no other end",
+		Promise:  "one holder, if none takes the lock twice, until it deletes the row, while no commit is lost (failover); no other end",
 		Document: "an article on the design of locks: the table of locked orders with the owner's name",
 		Bound:    impls.BoundNone,
 		Fails:    "the inner release frees the lock under the outer hold, whose own release then frees another's; a holder that dies keeps the key for ever",
@@ -54,7 +54,7 @@ func (insertReentrant) Info() impls.Info {
 		Steps: []impls.Step{stepSelect},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"com_insert", "com_select", "com_delete", "com_kill"},
 	}

@@ -23,7 +23,7 @@ func rules() impls.Rules {
 	// By these nothing was sent. The driver returns ErrBadConn only then, since
 	// database/sql may send again after it; what it may have sent comes back as
 	// ErrInvalidConn.
-	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge), impls.NotConnected())
+	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly), impls.NotConnected())
 	for _, a := range answers() {
 		rs = append(rs, impls.Rule{Name: a.name, Match: func(err error) bool { return isNumber(err, a.number) }, Outcome: a.outcome})
 	}
@@ -35,6 +35,9 @@ const (
 	lockNowait       = 3572 // MySQL, to a NOWAIT; MariaDB says lockWaitTimeout
 	lockWaitTimeout  = 1205
 	queryInterrupted = 1317 // a statement that was killed
+
+	preventedByOption = 1290 // most often that the server is read-only
+	readOnlyMode      = 1836
 )
 
 // answer is an error of the server, by its number, and what it means for a
@@ -66,9 +69,9 @@ func answers() []answer {
 		{1054, "ER_BAD_FIELD_ERROR", impls.ErrFailed},
 		{1064, "ER_PARSE_ERROR", impls.ErrFailed},
 		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // Galera refuses GET_LOCK so
-		{1290, "ER_OPTION_PREVENTS_STATEMENT", impls.ErrFailed},
+		{preventedByOption, "ER_OPTION_PREVENTS_STATEMENT", impls.ErrFailed},
 		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", impls.ErrFailed},
-		{1836, "ER_READ_ONLY_MODE", impls.ErrFailed},
+		{readOnlyMode, "ER_READ_ONLY_MODE", impls.ErrFailed},
 		{3057, "ER_USER_LOCK_WRONG_NAME", impls.ErrFailed},
 		{3058, "ER_USER_LOCK_DEADLOCK", moment},
 	}

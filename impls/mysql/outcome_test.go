@@ -13,7 +13,7 @@ import (
 )
 
 func TestOutcomes(t *testing.T) {
-	samples := recipetest.Themselves(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge,
+	samples := recipetest.Themselves(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly,
 		// Doubts.
 		mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync,
 		&mysql.MySQLError{Number: 1053, Message: "server shutdown in progress"},

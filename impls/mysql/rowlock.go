@@ -98,7 +98,7 @@ func (c *rowLockClient) ask(ctx context.Context, key string, a impls.Attempt, pa
 	if err != nil {
 		return nil, outcome("acquire", key, err)
 	}
-	stmt := "SELECT id FROM " + c.table + " WHERE method_name = ? FOR UPDATE"
+	stmt := "SELECT id FROM " + c.table + " WHERE method_name = ?" + writable(c.cfg) + " FOR UPDATE"
 	if patient {
 		c.cfg.Reach(ctx, impls.StepWaiting)
 	} else {
@@ -127,6 +127,14 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 			delete(c.stakes, at)
 		}
 		return err
+	}
+	if said == nil && c.cfg.Topology == replicated {
+		err = fmt.Errorf("its row is missing, or %w any more", errReadOnly)
+	}
+	if c.left(err) {
+		giveUp(s.conn) // others would draw it again; it has no row
+		delete(c.stakes, at)
+		return outcome(doing, at.key, err)
 	}
 	c.cfg.Reach(ctx, stepRollback)
 	if end := c.end(ctx, doing, at, "ROLLBACK"); end != nil {
@@ -202,7 +210,7 @@ func (c *rowLockClient) Cleanup(ctx context.Context, key string, a impls.Attempt
 // waits for it.
 func (c *rowLockClient) look(ctx context.Context, dead *session) (bool, error) {
 	s, err := c.session(ctx)
-	if err != nil {
+	if err != nil || s.server != dead.server {
 		return false, err
 	}
 	for again := true; ; again = false {

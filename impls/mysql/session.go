@@ -42,6 +42,8 @@ type identity struct {
 	// host is the client's end as the server sees it. With the id it names the
 	// connection even after a restart, when the ids begin again.
 	host string
+	// server is the number that tells servers of one topology apart.
+	server uint64
 }
 
 // session is one connection.
@@ -79,9 +81,28 @@ func unconnected(cfg impls.Config, opt options) (*client, error) {
 }
 
 func openDB(cfg impls.Config, opt options) (*sql.DB, error) {
-	if len(cfg.Addresses) != 1 {
-		return nil, fmt.Errorf("open mysql client: want the address of one server, got %d", len(cfg.Addresses))
+	if n := len(cfg.Addresses); n == 0 || n > 1 && cfg.Topology != replicated {
+		return nil, fmt.Errorf("open mysql client: want the address of one server, got %d", n)
 	}
+	to := &primary{addresses: cfg.Addresses, timeout: cfg.Timeout / time.Duration(len(cfg.Addresses))}
+	for _, address := range cfg.Addresses {
+		server, err := connector(cfg, opt, address)
+		if err != nil {
+			return nil, fmt.Errorf("open mysql client: %w", err)
+		}
+		to.servers = append(to.servers, server)
+	}
+	var connects driver.Connector = to
+	if cfg.Topology != replicated {
+		connects = to.servers[0]
+	}
+	db := sql.OpenDB(connects)
+	db.SetConnMaxLifetime(0) // nothing ends by its age
+	return db, nil
+}
+
+// connector connects to one server.
+func connector(cfg impls.Config, opt options, address string) (driver.Connector, error) {
 	// The server must give up waiting for a row before the client gives up on
 	// the server, or the statement would be carried out unseen.
 	autocommit, rowWait := "1", max(1, int(cfg.Timeout/time.Second)-1)
@@ -90,7 +111,7 @@ func openDB(cfg impls.Config, opt options) (*sql.DB, error) {
 	}
 	conf := mysql.NewConfig()
 	conf.Net = "tcp"
-	conf.Addr = cfg.Addresses[0]
+	conf.Addr = address
 	conf.User, conf.Passwd, conf.DBName = cfg.Account.User, cfg.Account.Password, cfg.Account.Database
 	conf.DialFunc = cfg.Dial
 	conf.Logger = &mysql.NopLogger{} // what it would print is in the errors
@@ -106,13 +127,7 @@ func openDB(cfg impls.Config, opt options) (*sql.DB, error) {
 		"wait_timeout":             "2147483",
 		"innodb_lock_wait_timeout": strconv.Itoa(rowWait),
 	}
-	connector, err := mysql.NewConnector(conf)
-	if err != nil {
-		return nil, fmt.Errorf("open mysql client: %w", err)
-	}
-	db := sql.OpenDB(connector)
-	db.SetConnMaxLifetime(0) // nothing ends by its age
-	return db, nil
+	return mysql.NewConnector(conf)
 }
 
 // Close frees the connection and with it, if the server sees it, the locks
@@ -152,7 +167,7 @@ func newSession(who identity, conn *sql.Conn) *session {
 // Its errors are ConnectErrors.
 func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	err = conn.QueryRowContext(ctx,
-		"SELECT id, host FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&who.id, &who.host)
+		"SELECT id, host, @@server_id FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&who.id, &who.host, &who.server)
 	if err != nil {
 		giveUp(conn)
 		return who, &impls.ConnectError{Err: err}
@@ -217,8 +232,13 @@ func (c *client) settle(ctx context.Context, doing, key string) error {
 const buryWait = 2 * time.Millisecond
 
 // bury kills the connection of dead, by statements on s, until the server has
-// it no more.
+// it no more. One to a server that was the primary before is past: whatever is
+// still carried out there does not come to the others, unless that server is
+// made the primary again with writes that they never had.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
+	if dead.server != s.server {
+		return nil
+	}
 	for {
 		left, err := c.wait(ctx, s,
 			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
@@ -247,11 +267,12 @@ func isNumber(err error, number uint16) bool {
 }
 
 // fail names the outcome of err, and gives the connection up unless the server
-// itself answered with something definite, which leaves it in order.
+// itself answered with something definite, which leaves it in order, and is to be
+// asked again.
 func (c *client) fail(doing, key string, err error) error {
 	out := outcome(doing, key, err)
 	var me *mysql.MySQLError
-	if !errors.As(err, &me) || errors.Is(out, impls.ErrUnknown) {
+	if !errors.As(err, &me) || errors.Is(out, impls.ErrUnknown) || c.left(err) {
 		c.discard()
 	}
 	return out

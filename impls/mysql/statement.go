@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -88,6 +89,15 @@ func (c *client) killStatement(ctx context.Context, s *session) error {
 		return err
 	}
 	defer giveUp(conn)
+	if c.cfg.Topology == replicated {
+		who, err := identify(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if who.server != s.server { // where the number is another's
+			return fmt.Errorf("connection %d is to a server that is no longer the primary", s.id)
+		}
+	}
 	_, err = conn.ExecContext(ctx, "KILL QUERY "+strconv.FormatUint(s.id, 10))
 	return err
 }

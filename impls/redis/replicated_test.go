@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -49,27 +48,6 @@ func (f failing) spread(t *testing.T, master int) {
 	}
 	if n, err := conn.Wait(t.Context(), 2, time.Minute).Result(); err != nil || n != 2 {
 		t.Fatalf("%d replicas have it: %v", n, err)
-	}
-}
-
-// insist asks for a key that nobody holds until it is granted, and fails the
-// test at any answer that is not true of such a key.
-func insist(t *testing.T, c impls.Client, key string) impls.Hold {
-	t.Helper()
-	for {
-		a := recipetest.NewAttempt()
-		h, err := c.TryAcquire(t.Context(), key, a)
-		switch {
-		case err == nil:
-			return h
-		case errors.Is(err, impls.ErrUnknown):
-			_ = recipetest.CleanUp(t, c, key, a)
-		case !errors.Is(err, impls.ErrFailed):
-			t.Fatalf("try a key that nobody holds: %v", err)
-		}
-		if err := impls.SystemClock().Sleep(t.Context(), 10*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -124,7 +102,7 @@ func TestMasterKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, h := range all {
-		release(t, insist(t, h.other, recipetest.NewKey()))
+		release(t, recipetest.Insist(t, h.other, recipetest.NewKey()))
 	}
 	for i, h := range all {
 		id := scripted()[i]
@@ -133,7 +111,7 @@ func TestMasterKilled(t *testing.T) {
 			t.Error("the watchdog took its lock for lost, which the new master has")
 		}
 		// The first try may still find the old master's end.
-		recipetest.WantOutcome(t, id+": release", settled(t, h.hold), nil)
+		recipetest.WantOutcome(t, id+": release", recipetest.Settle(t, h.hold), nil)
 		release(t, acquire(t, h.other, h.hold.Key()))
 	}
 }
@@ -159,29 +137,12 @@ func TestMasterForgets(t *testing.T) {
 	h := acquire(t, a, key)
 	on(f.cluster.Kill, 0)
 	on(f.cluster.Restart, 1, 2)
-	other := insist(t, b, key)
+	other := recipetest.Insist(t, b, key)
 	if h.Fence() != other.Fence() {
 		t.Errorf("tokens %d and %d: the counter was not forgotten", h.Fence(), other.Fence())
 	}
-	recipetest.WantOutcome(t, "release of what was forgotten", settled(t, h), impls.ErrLost)
+	recipetest.WantOutcome(t, "release of what was forgotten", recipetest.Settle(t, h), impls.ErrLost)
 	release(t, other)
-}
-
-// settled releases until the answer is definite.
-func settled(t *testing.T, h impls.Hold) error {
-	t.Helper()
-	for {
-		err := h.Release(t.Context())
-		if impls.Definite(err) {
-			return err
-		}
-		if !errors.Is(err, impls.ErrUnknown) && !errors.Is(err, impls.ErrFailed) {
-			t.Fatalf("release: %v", err)
-		}
-		if err := impls.SystemClock().Sleep(t.Context(), 10*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestMasterMoves: clients leave a master that hands over while it serves on,
@@ -198,7 +159,7 @@ func TestMasterMoves(t *testing.T) {
 	admin := f.node(t, to)
 	for { // until what it does is seen at the new master
 		other := recipetest.NewKey()
-		got := insist(t, c, other)
+		got := recipetest.Insist(t, c, other)
 		n, err := admin.Exists(t.Context(), other).Result()
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +169,7 @@ func TestMasterMoves(t *testing.T) {
 			break
 		}
 	}
-	recipetest.WantOutcome(t, "release", settled(t, h), nil)
+	recipetest.WantOutcome(t, "release", recipetest.Settle(t, h), nil)
 	if n, err := admin.Exists(t.Context(), key).Result(); err != nil || n != 0 {
 		t.Errorf("released, and still there: %d, %v", n, err)
 	}
