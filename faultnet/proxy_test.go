@@ -295,7 +295,7 @@ func TestVia(t *testing.T) {
 	r := newRig(t)
 	server := r.listener.Addr().String()
 	p := listen(t, server)
-	d := &Dialer{Via: map[string]string{server: p.Addr()}, Source: net.IPv4(127, 0, 0, 9)}
+	d := &Dialer{Via: map[string]string{server: p.Addr()}}
 	near, err := d.Dial(t.Context(), "tcp", server)
 	if err != nil {
 		t.Fatal(err)
