@@ -60,9 +60,8 @@ KILLS       ?= 50
 KILLFAULTS  ?= holder-pause,holder-kill,step-pause
 KILLRECIPES ?= redis/token,etcd/mutex,zookeeper/sequence,memcached/cas,mysql/lease-row
 HEALFLAGS   ?=
-prove-heal: ## kill lockbench in the midst of its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
-	@etcd="$${LOCKBENCH_SERVER_ETCD:-$(CURDIR)/$(BIN)/etcd}"; [ -x "$$etcd" ] && export LOCKBENCH_SERVER_ETCD="$$etcd"; \
-	$(GO) test ./cmd/lockbench -run '^TestKilledRunLeavesNothing$$' -count 1 -v -timeout 60m \
+prove-heal: build ## kill lockbench in the midst of its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
+	$(GO) test ./cmd/lockbench -run '^TestKilledRunLeavesNothing$$' -count 1 -v -timeout 60m -kill-program '$(CURDIR)/$(BIN)/lockbench' \
 		-kills $(KILLS) -kill-faults '$(KILLFAULTS)' -kill-recipes '$(KILLRECIPES)' -kill-within 2s $(HEALFLAGS)
 
 clean: ## remove what was built; results stay

@@ -13,13 +13,18 @@
 //   - a program that starts processes of its own runs under a shell that kills
 //     the whole group when a pipe from us ends (Command.Family);
 //   - each pid is written to the run's journal with its start time at once
-//     after the start, so that the Sweep of a later run can find what was left
-//     over, and tell it from a stranger with the same pid. It is the only net
-//     where there is no parent-death signal (macOS), and the second one where a
-//     server lost the signal by changing its user.
+//     after the start, so that whoever comes later can find what was left over,
+//     and tell it from a stranger with the same pid. Faults stand there too,
+//     before they are injected (Run.NoteFault);
+//   - a watchdog (Run.Watch) reads a pipe from us. If the run's folder is still
+//     there when that ends, it kills what the journal names, and what those
+//     processes had started in turn; it tells which faults were in force, and
+//     removes the folder. What was stopped or had lost its signal ends so, and
+//     everything where there is no parent-death signal (macOS);
+//   - the Sweep of a later run does the same, should the watchdog have died too.
 //
 // Runs that are alive at the same time never touch one another.
 //
 // It may import the standard library and golang.org/x/sys only, and knows
-// nothing of servers, workers or faults.
+// nothing of servers and workers, and of faults no more than their names.
 package supervise

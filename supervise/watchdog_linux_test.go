@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockbench/lockbench/supervise"
 )
 
@@ -135,6 +137,10 @@ func TestWatchdogEndsWithItsRun(t *testing.T) {
 			t.Error("a second watchdog was started")
 		}
 		pid := run.WatchdogPID()
+		// A session of its own: no Ctrl-C and no hang-up of a terminal reaches it.
+		if sid, err := unix.Getsid(pid); err != nil || sid != pid {
+			t.Errorf("the watchdog %d is in session %d, %v", pid, sid, err)
+		}
 		if killed {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 var (
 	killCount   = flag.Int("kills", 3, "TestKilledRunLeavesNothing: how many runs it kills")
+	killProgram = flag.String("kill-program", "lockbench", "the lockbench that it kills; by default this test binary")
 	killFaults  = flag.String("kill-faults", "holder-pause,holder-kill,step-pause", "the faults that the runs suffer, in turn, by comma")
 	killRecipes = flag.String("kill-recipes", "redis/token", "the recipes that they run, in turn, by comma; after a colon the topology, if not single")
 	killSuite   = flag.String("kill-suite", "", "a suite or a suite file to run instead")
@@ -165,7 +166,7 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 		return k, err
 	}
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("lockbench", args...)
+		cmd := exec.Command(*killProgram, args...)
 		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 		return cmd
 	}
