@@ -47,7 +47,7 @@ func (addDelete) Info() impls.Info {
 		Steps: []impls.Step{stepFree},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"cmd_set", "cmd_delete"}, // add counts as set
 		Takeover:   atSpare,

@@ -55,7 +55,7 @@ func (cas) Info() impls.Info {
 		Steps: []impls.Step{stepSwap},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 3,
 		Requests:   []string{"cmd_get", "cmd_set"}, // add and cas count as set
 		Takeover:   atSpare,

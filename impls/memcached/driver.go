@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -58,8 +59,8 @@ type driver struct {
 	mc  *memcache.Client
 }
 
-// connect makes a driver instance that has reached its server. The TTL must be
-// one that items can have.
+// connect makes a driver instance that has reached its servers, all of them. The
+// TTL must be one that items can have.
 func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
 	if err := (expiring{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
 		return nil, err
@@ -68,23 +69,36 @@ func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.begin(ctx, "connect to", cfg.Addresses[0]); err != nil {
+	all := strings.Join(cfg.Addresses, ",")
+	if err := d.begin(ctx, "connect to", all); err != nil {
 		return nil, err
 	}
 	if err := d.mc.Ping(); err != nil {
-		return nil, fmt.Errorf("connect to memcached at %s: %w", cfg.Addresses[0], err)
+		return nil, fmt.Errorf("connect to memcached at %s: %w", all, err)
 	}
 	return d, nil
 }
 
-// open makes a driver instance for one client of the server at cfg's first
-// address. It connects when the first command is sent.
+// sharded is the topology of several servers that know nothing of one another.
+const sharded = "sharded"
+
+// anywhere lists the topologies of all recipes here. Each key is on one server,
+// whichever they are.
+func anywhere() []string { return []string{"single", sharded} }
+
+// open makes a driver instance for one client. It connects when the first command
+// is sent.
+//
+// Of several servers, which one has a key is decided by a hash of that, and the
+// order of their addresses, which must be the same for all clients: no server is
+// ever left out for being silent, so that a key never has two. One that is
+// restarted has forgotten its keys, and the others theirs not.
 func open(cfg impls.Config) (*driver, error) {
-	if len(cfg.Addresses) != 1 {
-		return nil, fmt.Errorf("open memcached client: want the address of one server, got %d", len(cfg.Addresses))
+	if n := len(cfg.Addresses); n == 0 || n > 1 && cfg.Topology != sharded {
+		return nil, fmt.Errorf("open memcached client: want the address of one server, got %d", n)
 	}
 	var servers memcache.ServerList
-	if err := servers.SetServers(cfg.Addresses[0]); err != nil {
+	if err := servers.SetServers(cfg.Addresses...); err != nil {
 		return nil, fmt.Errorf("open memcached client: %w", err)
 	}
 	mc := memcache.NewFromSelector(&servers)

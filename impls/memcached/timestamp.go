@@ -59,7 +59,7 @@ func (timestamp) Info() impls.Info {
 		Steps: []impls.Step{stepGet, stepDelete, stepSet, stepFree},
 		Polls: true,
 
-		Topologies: []string{"single"},
+		Topologies: anywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"cmd_get", "cmd_set", "cmd_delete"}, // add counts as set
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
