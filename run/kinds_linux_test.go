@@ -24,7 +24,10 @@ type trial struct {
 }
 
 // try carries all trials out in one run, so that they share their servers.
-func try(t *testing.T, trials []trial) Outcome {
+func try(t *testing.T, trials []trial) Outcome { return tryWith(t, trials, func(*Options) {}) }
+
+// tryWith is try with options of its own.
+func tryWith(t *testing.T, trials []trial, adjust func(*Options)) Outcome {
 	t.Helper()
 	var list []scenario.Scenario
 	for _, tr := range trials {
@@ -40,6 +43,7 @@ func try(t *testing.T, trials []trial) Outcome {
 	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
 		o.Binaries["etcd"] = etcd
 	}
+	adjust(&o)
 	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -196,11 +200,11 @@ func TestStepFaults(t *testing.T) {
 			}
 		}},
 	})
-	for name, want := range map[string]string{"pause": "armed injected heal_started healed", "kill": "armed injected effective"} {
+	for name, want := range map[string]string{"pause": "armed injected heal_started healed first_grant", "kill": "armed injected effective first_grant"} {
 		var got []string
 		for _, e := range faultEvents(t, filepath.Join(out.Dir, scenario.DirScenarios, name)) {
 			got = append(got, e.Event)
-			if e.Step != "waiting" || e.Event != "armed" && (e.Client == nil || e.Key == nil || e.Attempt == "" || e.PID == 0) {
+			if e.Step != "waiting" || e.Event != "armed" && (e.Client == nil || e.Key == nil || e.Attempt == "" || e.PID == 0 && e.Event != "first_grant") {
 				t.Errorf("%s: %+v", name, e)
 			}
 		}

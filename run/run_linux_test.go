@@ -20,6 +20,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/measure"
+	"github.com/lockbench/lockbench/netdrop"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/supervise"
 	"github.com/lockbench/lockbench/workloads"
@@ -30,6 +31,7 @@ import (
 const envController = "LOCKBENCH_TEST_CONTROLLER"
 
 func TestMain(m *testing.M) {
+	netdrop.MainIfProbe()
 	workloads.MainIfWorker(all.Find)
 	conformance.MainIfClient(all.Find)
 	if dir := os.Getenv(envController); dir != "" {
@@ -215,6 +217,9 @@ func controllerMain(dir string) int {
 	if err == nil {
 		err = json.Unmarshal(data, &list)
 	}
+	if err == nil {
+		err = EnterKernel(list)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -236,14 +241,9 @@ func controllerMain(dir string) int {
 	return 0
 }
 
-// kill -9 of the controller while real servers and workers are at work: they
-// end at once, the sweep removes what is left, and the histories are readable.
-func TestKillNine(t *testing.T) {
-	dir := t.TempDir()
-	// All five servers run from the start to the end of the run.
-	list := plan(t, []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{6}, Workers: ptr(3), Duration: duration(time.Hour),
-	})
+// controller prepares a run of the list in a process of its own.
+func controller(t *testing.T, dir string, list []scenario.Scenario) *exec.Cmd {
+	t.Helper()
 	data, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
@@ -263,6 +263,18 @@ func TestKillNine(t *testing.T) {
 	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
 		cmd.Env = append(cmd.Env, "LOCKBENCH_SERVER_ETCD="+etcd)
 	}
+	return cmd
+}
+
+// kill -9 of the controller while real servers and workers are at work: they
+// end at once, the sweep removes what is left, and the histories are readable.
+func TestKillNine(t *testing.T) {
+	dir := t.TempDir()
+	// All five servers run from the start to the end of the run.
+	list := plan(t, []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}, scenario.Settings{
+		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{6}, Workers: ptr(3), Duration: duration(time.Hour),
+	})
+	cmd := controller(t, dir, list)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -62,7 +62,11 @@ func (s servers) recovered(ctx context.Context, sc scenario.Scenario) error {
 	if !hurtsServers(sc) {
 		return s.healthy(ctx)
 	}
-	for deadline := time.Now().Add(recoveryPatience); ; {
+	patience := recoveryPatience
+	if ctx.Err() != nil {
+		patience = healthPatience // somebody waits for the end
+	}
+	for deadline := time.Now().Add(patience); ; {
 		err := s.healthy(ctx)
 		if err == nil || time.Now().After(deadline) {
 			return err

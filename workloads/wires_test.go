@@ -156,7 +156,7 @@ func TestSkewedClient(t *testing.T) {
 		if a := w.carryOut(errand{Serial: 5, Clients: []uint32{0}, Skew: &by}); a.Error != "" || a.Serial != 5 {
 			t.Errorf("answer %+v", a)
 		}
-		if d := s.cfg.Clock.Now().Sub(time.Now()).Round(time.Minute); d != by {
+		if d := time.Until(s.cfg.Clock.Now()).Round(time.Minute); d != by {
 			t.Errorf("the client's clock is %v ahead, want %v", d, by)
 		}
 		sent := impls.Monotonic(s.cfg.Clock)
