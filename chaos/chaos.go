@@ -120,6 +120,7 @@ type engine struct {
 	Schedule
 	undo   stack
 	claims claims
+	gate   turns
 }
 
 // Run carries out the schedule, each fault at its time and beside the others,
@@ -160,7 +161,8 @@ type fault struct {
 	*engine
 	kind   scenario.FaultKind
 	id     string
-	gate   turn
+	turn   int  // at the gate
+	stands bool // a client stands there until we open it
 	killed int  // the pid of the client's process that it ended
 	hit    bool // it is on record as injected
 }
@@ -169,12 +171,11 @@ type fault struct {
 // need the gate follow one another.
 func (e *engine) faults() []*fault {
 	var list []*fault
-	var gate turns
 	for _, p := range plan(e.Faults) {
-		f := &fault{Fault: p.Fault, engine: e, id: p.ID}
+		f := &fault{Fault: p.Fault, engine: e, id: p.ID, turn: noTurn}
 		f.kind, _ = scenario.ParseFaultKind(p.Kind) // if it is none, inject says so
 		if f.Step != "" || f.wantsHeld() {
-			f.gate = gate.next()
+			f.turn = e.gate.next()
 		}
 		list = append(list, f)
 	}

@@ -29,8 +29,8 @@ func (c *claims) take(id string, wanted []claim) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range wanted {
-		if by := c.conflict(w); by != "" {
-			return fmt.Errorf("%s is in the hands of %s", w.what, by)
+		if err := c.conflict(w); err != nil {
+			return err
 		}
 	}
 	for _, w := range wanted {
@@ -39,20 +39,20 @@ func (c *claims) take(id string, wanted []claim) error {
 	return nil
 }
 
-// free reports whether a claim could be taken now.
-func (c *claims) free(w claim) bool {
+// free answers why a claim could not be taken now, or nil.
+func (c *claims) free(w claim) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.conflict(w) == ""
+	return c.conflict(w)
 }
 
-func (c *claims) conflict(w claim) (by string) {
+func (c *claims) conflict(w claim) error {
 	for _, t := range c.taken {
 		if t.what == w.what && (t.alone || w.alone) {
-			return t.by
+			return fmt.Errorf("%s is in the hands of %s", w.what, t.by)
 		}
 	}
-	return ""
+	return nil
 }
 
 // leave gives them back.

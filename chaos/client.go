@@ -51,6 +51,8 @@ func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 		in.by("skewed clock")
 		return f.still(in, func() error {
 			c := in.aim.prey.Client
+			ctx, cancel := context.WithTimeout(ctx, wireLimit)
+			defer cancel()
 			back := func(ctx context.Context) error { return f.Wires.Skew(ctx, c, 0) }
 			return in.do(unskew, back, func() error { return f.Wires.Skew(ctx, c, f.By.D()) })
 		})

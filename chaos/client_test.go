@@ -202,6 +202,27 @@ func TestTheGateIsForOneFaultAtATime(t *testing.T) {
 	}
 }
 
+// A fault that goes beside the gate does not hand on what another still has.
+func TestTheGateIsNotHandedOnTooEarly(t *testing.T) {
+	log := newLog(t)
+	g := &strictGate{t: t, come: "held"}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { await(t, log, "holder-cut-2 healed"); cancel() }()
+	long := func() []Holding { return []Holding{longAgo(3)} }
+	events, _ := runWith(t, ctx, Schedule{
+		Faults:  []scenario.Fault{{Kind: "step-stall", Step: "between"}, {Kind: "holder-cut"}, {Kind: "step-stall", Step: "held"}},
+		Clients: fakeClients{proc: idleProcess{}, holders: long}, Gate: g, Log: log, Wires: fakeWires{tape: &tape{}},
+	}, time.Minute)
+	for _, e := range events {
+		if e.Event == "injected" && e.ID != "holder-cut-2" {
+			t.Errorf("%s came to the gate", e.ID)
+		}
+	}
+	if g.state != free {
+		t.Errorf("the gate is left in state %d", g.state)
+	}
+}
+
 // Without a way to clients or servers their faults are missed with the reason.
 func TestFaultsWithoutAWorld(t *testing.T) {
 	for kind, want := range map[string]string{

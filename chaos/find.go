@@ -160,9 +160,11 @@ func (f *fault) unclaimed(list []Holding) ([]Holding, error) {
 	var free []Holding
 	var taken error
 	for _, h := range list {
-		if c, err := f.claimOn(h.Client); err == nil && !f.claims.free(c) {
-			taken = fmt.Errorf("client %d cannot be hit: another fault has its process in hand", h.Client)
-			continue
+		if c, err := f.claimOn(h.Client); err == nil {
+			if err := f.claims.free(c); err != nil {
+				taken = err
+				continue
+			}
 		}
 		free = append(free, h)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/scenario"
@@ -20,49 +22,49 @@ const (
 // what it does takes a fraction of that.
 const longHold = 100 * time.Millisecond
 
-// turns hands the one gate to the faults that may need it, in their order.
-type turns struct{ last chan struct{} }
-
-// turn is a fault's right to the gate.
-type turn struct {
-	before <-chan struct{} // closed when those before have done with it; nil: there are none
-	done   chan struct{}   // closed when we have; nil: the fault has no right to the gate
-	stands bool            // a client stands there until we open it
+// turns hands the one gate to the faults that may need it, in their order: to
+// each when all before it have done with it. It is safe for concurrent use.
+type turns struct {
+	mu   sync.Mutex
+	left []bool // by turn
 }
 
-func (t *turns) next() turn {
-	mine := turn{before: t.last, done: make(chan struct{})}
-	t.last = mine.done
-	return mine
+func (t *turns) next() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = append(t.left, false)
+	return len(t.left) - 1
 }
 
-// turnCame reports whether those before have done with the gate.
-func (f *fault) turnCame() bool {
-	if f.gate.before == nil {
-		return true
-	}
-	select {
-	case <-f.gate.before:
-		return true
-	default:
-		return false
-	}
+// came reports whether all before a turn have left.
+func (t *turns) came(turn int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.Contains(t.left[:turn], false)
 }
+
+func (t *turns) leave(turn int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left[turn] = true
+}
+
+// noTurn is that of a fault that does not need the gate.
+const noTurn = -1
 
 // openGate lets the client that stands there go on.
 func (f *fault) openGate() {
-	if f.gate.stands {
-		f.gate.stands = false
+	if f.stands {
+		f.stands = false
 		f.Gate.Open()
 	}
 }
 
 // leaveGate lets the next fault have the gate.
 func (f *fault) leaveGate() {
-	if f.gate.done != nil {
-		f.openGate()
-		close(f.gate.done)
-		f.gate.done = nil
+	f.openGate()
+	if f.turn != noTurn {
+		f.gate.leave(f.turn)
 	}
 }
 
@@ -86,7 +88,7 @@ func (f *fault) catch(ctx context.Context, step string, nth int, enough func() b
 	if f.Gate == nil {
 		return Holding{}, false, errors.New("no client can be met at a step here")
 	}
-	for !f.turnCame() {
+	for !f.gate.came(f.turn) {
 		switch {
 		case enough():
 			return Holding{}, false, nil
@@ -102,24 +104,22 @@ func (f *fault) catch(ctx context.Context, step string, nth int, enough func() b
 	last := time.Duration(0) // for which a client that has come at the last moment was waited for
 	for {
 		if h, ok := f.Gate.Caught(); ok {
-			f.gate.stands = true
+			f.stands = true
 			return h, true, nil
 		}
-		var give error
-		up := enough()
 		switch {
-		case up:
+		case enough():
+			err = nil
 		case f.late():
-			give = fmt.Errorf("no client came to the step %q in time", step)
+			err = fmt.Errorf("no client came to the step %q in time", step)
+		case f.sleep(ctx, time.Millisecond) != nil:
+			err = fmt.Errorf("the run ended before a client came to the step %q", step)
 		default:
-			if f.sleep(ctx, time.Millisecond) == nil {
-				continue
-			}
-			give = fmt.Errorf("the run ended before a client came to the step %q", step)
+			continue
 		}
 		switch {
 		case f.Gate.Disarm():
-			return Holding{}, false, give
+			return Holding{}, false, err
 		case last > stopPatience:
 			f.Gate.Open() // whoever it was
 			return Holding{}, false, fmt.Errorf("a client came to the step %q and vanished", step)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -294,5 +295,40 @@ func TestStarve(t *testing.T) {
 	}
 	if still, err := allStopped(c.PID()); err != nil || still {
 		t.Errorf("the process is stopped (%v)", err)
+	}
+}
+
+// A client whose process one fault has stopped is out of the others' reach, for
+// which a second one would be the end of the first; wires may have several rules.
+func TestClientsInTheHandsOfAFault(t *testing.T) {
+	log := newLog(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		await(t, log, "holder-pause-1 injected", "holder-starve-2 missed", "holder-cut-3 missed")
+		cancel()
+	}()
+	played := &tape{}
+	events, _ := runWith(t, ctx, Schedule{
+		Faults:  []scenario.Fault{{Kind: "holder-pause", For: 30000 * ms}, {Kind: "holder-starve", At: 100 * ms}, {Kind: "holder-cut", At: 100 * ms}},
+		Clients: fakeClients{proc: startChild(t)}, Wires: fakeWires{tape: played}, Log: log,
+	}, time.Minute)
+	for _, e := range events {
+		if e.Event == "missed" && !strings.Contains(e.Reason, "is in the hands of holder-pause-1") {
+			t.Errorf("%s missed because %s", e.ID, e.Reason)
+		}
+	}
+	if got := played.played(""); len(got) > 0 {
+		t.Errorf("did %v", got)
+	}
+
+	log = newLog(t)
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { await(t, log, "holder-cut-1 effective", "holder-delay-2 effective"); cancel() }()
+	events, _ = runWith(t, ctx, Schedule{
+		Faults:  []scenario.Fault{{Kind: "holder-cut", For: 30000 * ms}, {Kind: "holder-delay", For: 30000 * ms}},
+		Clients: fakeClients{proc: idleProcess{}}, Wires: fakeWires{tape: played}, Log: log,
+	}, time.Minute)
+	if got := names(events); slices.Contains(got, "missed") || len(played.played("lift")) != 2 {
+		t.Errorf("events %v, did %v", got, played.played(""))
 	}
 }
