@@ -61,7 +61,7 @@ func connect(cfg impls.Config, options ...grpc.DialOption) (*client, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	c := &client{cfg: cfg, api: api, background: background, stop: stop}
-	c.renew = func(s *session) (func(), error) { return func() { s.keep(background, api, cfg.Clock) }, nil }
+	c.renew = func(s *session) (func(), error) { return func() { s.keep(background, api, &c.cfg) }, nil }
 	return c, nil
 }
 
@@ -195,8 +195,17 @@ type hold struct {
 
 // newHold is a hold whose release free sends, and names its outcome.
 func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) *hold {
-	release := func(ctx context.Context) error { return impls.Settled("release", key, free(ctx)) }
+	release := func(ctx context.Context) error {
+		s.kept.Drop(a)
+		return impls.Settled("release", key, free(ctx))
+	}
 	return &hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
+}
+
+// granted notes that the lock is held now, and not only waited for.
+func (h *hold) granted() *hold {
+	h.session.kept.Add(h.Key(), h.Attempt())
+	return h
 }
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }

@@ -67,7 +67,7 @@ func (clientMutex) Info() impls.Info {
 }
 
 func (clientMutex) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	heard := &listener{clock: cfg.Clock}
+	heard := &listener{cfg: cfg}
 	base, err := connect(cfg, grpc.WithChainStreamInterceptor(heard.listen))
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (c *libraryClient) lock(r *requestContext, key string, a impls.Attempt, ask
 	if err := c.claims.Took(a, claim{key, s, err == nil}, err); err != nil {
 		return nil, err
 	}
-	return newHold(s, key, a, uint64(m.Header().Revision), func(ctx context.Context) error { return c.unlock(ctx, m, a) }), nil
+	return newHold(s, key, a, uint64(m.Header().Revision), func(ctx context.Context) error { return c.unlock(ctx, m, a) }).granted(), nil
 }
 
 // trace reaches the steps of a wait, which is hidden in the library: it shows

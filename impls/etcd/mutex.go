@@ -41,6 +41,7 @@ func (mutex) Info() impls.Info {
 		Promise:  "one holder at a time, in order of arrival, while its lease lives; tokens grow with every grant",
 		Document: "the lock of etcd's client library, written anew with one key per attempt",
 		Fencing:  true,
+		Steps:    []impls.Step{impls.StepRenewing},
 		Has: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
@@ -122,7 +123,7 @@ func (c *mutexClient) acquire(ctx context.Context, key string, a impls.Attempt) 
 	if err != nil {
 		return nil, err
 	}
-	return h, nil
+	return h.granted(), nil
 }
 
 // lastTwo asks for the newest key of a prefix and the one before it.
@@ -142,7 +143,7 @@ func (c *mutexClient) TryAcquire(ctx context.Context, key string, a impls.Attemp
 	if err != nil {
 		return nil, fmt.Errorf("try %s: %w", key, err)
 	}
-	return c.held(s, key, a, revision), nil
+	return c.held(s, key, a, revision).granted(), nil
 }
 
 // Cleanup deletes the attempt's key, or makes sure that it can never come.

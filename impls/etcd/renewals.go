@@ -16,7 +16,7 @@ import (
 // tells nobody of, so that a session knows until when it lives. It is safe for
 // concurrent use.
 type listener struct {
-	clock impls.Clock
+	cfg impls.Config
 
 	mu      sync.Mutex
 	session *session // whose renewals count; may be nil
@@ -34,8 +34,13 @@ func (r *listener) confirmed(sent time.Time, lease clientv3.LeaseID, ttl time.Du
 	r.mu.Lock()
 	s := r.session
 	r.mu.Unlock()
-	if s != nil && s.lease == lease && ttl > 0 {
+	switch {
+	case s == nil || s.lease != lease:
+	case ttl > 0:
 		s.setEnd(sent.Add(ttl))
+		s.kept.Renewed(&r.cfg, sent, nil)
+	default: // how the server says that it does not know the lease
+		s.kept.Renewed(&r.cfg, sent, impls.ErrLost)
 	}
 }
 
@@ -60,7 +65,7 @@ type renewalStream struct {
 
 func (s *renewalStream) SendMsg(m any) error {
 	s.mu.Lock()
-	s.sent = append(s.sent, impls.Monotonic(s.listener.clock))
+	s.sent = append(s.sent, impls.Monotonic(s.listener.cfg.Clock))
 	s.mu.Unlock()
 	return s.ClientStream.SendMsg(m)
 }

@@ -64,6 +64,7 @@ func TestOnServer(t *testing.T) {
 		"the library gives up":        givesUp,
 		"the library's lost place":    lostWhileWaiting,
 		"the library's renewals":      ownClock,
+		"renewals are told":           tellsRenewals,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

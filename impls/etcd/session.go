@@ -29,6 +29,9 @@ type session struct {
 	alive context.Context
 	lose  context.CancelFunc
 
+	// kept are the holds that hang on the lease.
+	kept impls.Kept
+
 	mu  sync.Mutex
 	end time.Time
 }
@@ -53,9 +56,10 @@ func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl tim
 
 // keep renews the lease until ctx ends or the lease is lost. It runs once per
 // session, in a goroutine of its own.
-func (s *session) keep(ctx context.Context, api *clientv3.Client, clock impls.Clock) {
-	pause := s.ttl / renewals
+func (s *session) keep(ctx context.Context, api *clientv3.Client, cfg *impls.Config) {
+	clock, pause := cfg.Clock, s.ttl/renewals
 	for clock.Sleep(ctx, pause) == nil {
+		s.kept.Renewing(ctx, cfg)
 		start := impls.Monotonic(clock)
 		left := s.leaseEnd().Sub(start)
 		if left <= 0 {
@@ -70,11 +74,14 @@ func (s *session) keep(ctx context.Context, api *clientv3.Client, clock impls.Cl
 		switch {
 		case err == nil:
 			s.setEnd(start.Add(s.ttl))
+			s.kept.Renewed(cfg, start, nil)
 			pause = max(0, s.ttl/renewals-impls.Monotonic(clock).Sub(start))
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			s.kept.Renewed(cfg, start, fmt.Errorf("%w: %w", impls.ErrLost, err))
 			s.lose()
 			return
 		default:
+			s.kept.Renewed(cfg, start, rules().Outcome(err))
 			// Ask again soon, but do not miss the end.
 			pause = min(s.ttl/(10*renewals), max(0, s.leaseEnd().Sub(impls.Monotonic(clock))))
 		}

@@ -53,7 +53,7 @@ func (singleKey) Info() impls.Info {
 			impls.Exclusive, impls.DeadlockFree, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
 			impls.LeavesClean, impls.TellsLoss, impls.Once,
 		},
-		Steps: []impls.Step{stepWatch},
+		Steps: []impls.Step{stepWatch, impls.StepRenewing},
 	})
 }
 
@@ -111,7 +111,7 @@ func (c *singleClient) try(ctx context.Context, key string, a impls.Attempt) (*h
 	}
 	return newHold(s, key, a, 0, func(ctx context.Context) error {
 		return c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error { return c.remove(ctx, single(key)) })
-	}), nil
+	}).granted(), nil
 }
 
 // Cleanup deletes the key if it hangs on the lease of the attempt, or makes

@@ -233,9 +233,15 @@ type hold struct {
 
 // newHold is a hold whose release free sends, and names its outcome.
 func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) hold {
-	release := func(ctx context.Context) error { return impls.Settled("release", key, free(ctx)) }
+	release := func(ctx context.Context) error {
+		s.kept.Drop(a)
+		return impls.Settled("release", key, free(ctx))
+	}
 	return hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
 }
+
+// granted notes that the lock is held now, and not only waited for.
+func (h *hold) granted() { h.session.kept.Add(h.Key(), h.Attempt()) }
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 

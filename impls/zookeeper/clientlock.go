@@ -152,6 +152,7 @@ func (c *libraryClient) held(s *session, key string, a impls.Attempt, mine *clai
 	h := newHold(s, key, a, 0, func(ctx context.Context) error {
 		return c.claims.Finish(ctx, a, func(ctx context.Context, _ *claim) error { return c.removeSurely(ctx, s, unlock) })
 	})
+	h.granted()
 	return &h
 }
 

@@ -112,7 +112,8 @@ func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id i
 		h.Connected() // the server is well: ask it for a new session at once
 	}
 	old := d.session
-	if old != nil && (old.id != id) {
+	if old != nil && old.id != id && !old.isLost() {
+		old.kept.Renewed(&d.cfg, sent, fmt.Errorf("%w: the session has expired", impls.ErrLost))
 		old.lose()
 	}
 	switch {
@@ -120,6 +121,7 @@ func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id i
 		d.session = nil
 	case old != nil && old.id == id && !old.isLost():
 		old.heard(sent.Add(timeout))
+		old.kept.Renewed(&d.cfg, sent, nil)
 	default:
 		// Also if the servers still knew a session that we took for lost:
 		// holds that were reported lost stay lost.
@@ -129,8 +131,13 @@ func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id i
 	}
 }
 
-// opGetData is the request by which the driver's own lock watches a node.
-const opGetData = 4
+const (
+	// opGetData is the request by which the driver's own lock watches a node.
+	opGetData = 4
+	// opPing is that by which the driver keeps a session alive, three times in a
+	// timeout, whatever else it sends.
+	opPing = 11
+)
 
 func (d *driver) heard(sent time.Time, opcode, code int32) {
 	d.mu.Lock()
@@ -138,6 +145,9 @@ func (d *driver) heard(sent time.Time, opcode, code int32) {
 	d.mu.Unlock()
 	if s != nil {
 		s.heard(sent.Add(timeout))
+		if opcode == opPing && code == 0 {
+			s.kept.Renewed(&d.cfg, sent, nil)
+		}
 	}
 	if opcode == opGetData && code == 0 {
 		d.tell(impls.StepWaiting)

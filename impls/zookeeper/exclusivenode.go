@@ -119,6 +119,7 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 	h := newHold(s, key, a, 0, func(ctx context.Context) error {
 		return c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error { return c.removeAnyway(ctx, s, agreed(key)) })
 	})
+	h.granted()
 	return &h, nil
 }
 

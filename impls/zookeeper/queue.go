@@ -69,6 +69,7 @@ func (c *queueClient) acquire(ctx context.Context, key, mark string, a impls.Att
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", key, err)
 	}
+	p.granted()
 	return p, nil
 }
 
@@ -87,6 +88,7 @@ func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt
 	case err != nil:
 		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
 	case before == "":
+		p.granted()
 		return p, nil
 	}
 	c.driver.cfg.Reach(ctx, stepLeave)

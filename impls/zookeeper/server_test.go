@@ -42,6 +42,7 @@ func TestOnServer(t *testing.T) {
 		"a key that was not prepared":     unprepared,
 		"a TTL that the server changes":   changedTTL,
 		"a dead server is no mystery":     deadServer,
+		"pings are told":                  tellsPings,
 		"sequence wakes one":              wakes(sequence{}, false),
 		"writers wake one":                wakes(readWrite{}, false),
 		"the library's lock wakes one":    wakes(clientLock{}, false),

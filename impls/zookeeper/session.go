@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/impls"
 )
 
 // session is one session and what the client may believe about it.
@@ -15,6 +17,9 @@ type session struct {
 	// still know the session.
 	alive context.Context
 	lose  context.CancelFunc
+
+	// kept are the holds whose nodes hang on the session.
+	kept impls.Kept
 
 	mu  sync.Mutex
 	end time.Time
