@@ -50,7 +50,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	if n := s.Scenario.Workload.Connections; n > 0 {
 		l.shared = &impls.Shared{Connections: n}
 	}
-	w := &worker{load: l, board: board, clients: make([]*client, len(s.Clients))}
+	w := &worker{load: l, clients: make([]*client, len(s.Clients))}
 
 	o := opener{load: l, board: board, recipe: recipe, nonce: nonce()}
 	ctx, cancel := context.WithCancel(ctx)

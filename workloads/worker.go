@@ -203,7 +203,6 @@ func (l *load) closeShared() error {
 // worker is all of a worker process.
 type worker struct {
 	load    *load
-	board   *Board
 	clients []*client
 	sample  scenario.WorkerSample
 	errs    []error
@@ -264,7 +263,9 @@ func (w *worker) close() {
 	}
 	wg.Wait()
 	w.errs = append(w.errs, errs...)
-	w.errs = append(w.errs, w.load.closeShared(), w.board.Close())
+	// The board stays mapped until the process ends: what renews a lease may
+	// come to its step still, in a driver that ends in the background.
+	w.errs = append(w.errs, w.load.closeShared())
 	w.load.cancel()
 
 	s := &w.sample
