@@ -48,14 +48,7 @@ func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 	case scenario.ActCutKill:
 		return f.cutKill(ctx, in)
 	case scenario.ActClock:
-		in.by("skewed clock")
-		return f.still(in, func() error {
-			c := in.aim.prey.Client
-			ctx, cancel := context.WithTimeout(ctx, wireLimit)
-			defer cancel()
-			back := func(ctx context.Context) error { return f.Wires.Skew(ctx, c, 0) }
-			return in.do(unskew, back, func() error { return f.Wires.Skew(ctx, c, f.By.D()) })
-		})
+		return f.still(in, func() error { return f.skew(ctx, in) })
 	case scenario.ActReplyLost:
 		return f.loseReply(ctx, in)
 	case scenario.ActReset:
@@ -195,6 +188,23 @@ func (f *fault) rule() faultnet.Rule {
 		r.LoseReply = true
 	}
 	return r
+}
+
+// skew sets a client's clock wrong. One that has ended has no clock that need be
+// set right.
+func (f *fault) skew(ctx context.Context, in *injection) error {
+	c := in.aim.prey.Client
+	in.by("skewed clock")
+	ctx, cancel := context.WithTimeout(ctx, wireLimit)
+	defer cancel()
+	right := func(ctx context.Context) error {
+		err := f.Wires.Skew(ctx, c, 0)
+		if err != nil && ended(in.aim.proc) {
+			return nil
+		}
+		return err
+	}
+	return in.do(unskew, right, func() error { return f.Wires.Skew(ctx, c, f.By.D()) })
 }
 
 // apply puts the fault's rule between clients and addresses.

@@ -98,27 +98,33 @@ func (f *fault) longHeld() bool {
 
 // choose waits until there is somebody to choose from.
 func (f *fault) choose(ctx context.Context, try int) (prey, error) {
+	var taken error
 	for {
 		if f.late() {
-			return prey{}, fmt.Errorf("%s (%d tries)", f.nobody(), try-1)
+			return prey{}, because(fmt.Sprintf("%s (%d tries)", f.nobody(), try-1), taken)
 		}
 		list := f.candidates()
 		if f.After > 0 {
 			list = f.unripe(list)
 		}
-		free, err := f.unclaimed(list)
-		if err != nil {
-			return prey{}, err
-		}
-		if len(free) > 0 {
+		var free []Holding
+		if free, taken = f.unclaimed(list); len(free) > 0 {
 			if h := free[f.hash(try)%uint64(len(free))]; f.ripens(ctx, h) {
 				return f.chosen(h, try), nil
 			}
 		}
 		if f.sleep(ctx, time.Millisecond) != nil {
-			return prey{}, errors.New("the run ended before a client was found")
+			return prey{}, because("the run ended before a client was found", taken)
 		}
 	}
+}
+
+// because puts a cause to a reason, if there is one.
+func because(reason string, cause error) error {
+	if cause == nil {
+		return errors.New(reason)
+	}
+	return fmt.Errorf("%s: %w", reason, cause)
 }
 
 // nobody is why no client was found in time.
@@ -151,14 +157,12 @@ func (f *fault) candidates() []Holding {
 	return f.Clients.Holders()
 }
 
-// unclaimed leaves out those in whose process another fault works. The error
-// says so if there is nobody else. Of the waiters the first one is meant.
-func (f *fault) unclaimed(list []Holding) ([]Holding, error) {
+// unclaimed leaves out those in whose process another fault works, and says so if
+// there is nobody else. Of the waiters the first one is meant.
+func (f *fault) unclaimed(list []Holding) (free []Holding, taken error) {
 	if !f.kind.OnClient() {
 		return list, nil
 	}
-	var free []Holding
-	var taken error
 	for _, h := range list {
 		if c, err := f.claimOn(h.Client); err == nil {
 			if err := f.claims.free(c); err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -249,6 +250,24 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 }
 
+// The clock of a client that has ended is nobody's any more.
+func TestTheClockOfADeadClient(t *testing.T) {
+	c, played := startChild(t), &tape{}
+	played.meddle = func(call string) error {
+		if strings.HasSuffix(call, " 0s") {
+			_ = c.p.Kill()
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	events, _ := runWith(t, t.Context(), Schedule{
+		Faults: []scenario.Fault{{Kind: "holder-clock", By: ms}}, Clients: fakeClients{proc: c}, Wires: fakeWires{tape: played},
+	}, time.Minute)
+	if got := names(events); !equal(got, lasting...) {
+		t.Errorf("events %v", got)
+	}
+}
+
 // A client is killed while nobody hears from it, and the wire is mended later.
 func TestCutKill(t *testing.T) {
 	c, played := startChild(t), &tape{}
@@ -298,29 +317,49 @@ func TestStarve(t *testing.T) {
 	}
 }
 
-// A client whose process one fault has stopped is out of the others' reach, for
-// which a second one would be the end of the first; wires may have several rules.
+// Of faults that would be each other's end one has the client, whichever comes
+// first, and the others look in vain; wires may have several rules.
 func TestClientsInTheHandsOfAFault(t *testing.T) {
 	log := newLog(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	var looks atomic.Int64
+	var first string
 	go func() {
-		await(t, log, "holder-pause-1 injected", "holder-starve-2 missed", "holder-cut-3 missed")
+		for first == "" {
+			time.Sleep(time.Millisecond)
+			for _, e := range readLog(t, log) {
+				if e.Event == "injected" {
+					first = e.ID
+				}
+			}
+		}
+		for from := looks.Load(); looks.Load() < from+100; {
+			time.Sleep(time.Millisecond)
+		}
 		cancel()
 	}()
 	played := &tape{}
 	events, _ := runWith(t, ctx, Schedule{
-		Faults:  []scenario.Fault{{Kind: "holder-pause", For: 30000 * ms}, {Kind: "holder-starve", At: 100 * ms}, {Kind: "holder-cut", At: 100 * ms}},
-		Clients: fakeClients{proc: startChild(t)}, Wires: fakeWires{tape: played}, Log: log,
+		Faults: []scenario.Fault{{Kind: "holder-pause", For: 30000 * ms}, {Kind: "holder-starve", For: 30000 * ms}, {Kind: "holder-cut", For: 30000 * ms}},
+		Clients: fakeClients{proc: startChild(t), holders: func() []Holding {
+			looks.Add(1)
+			return []Holding{longAgo(3)}
+		}}, Wires: fakeWires{tape: played}, Log: log,
 	}, time.Minute)
+	misses := 0
 	for _, e := range events {
-		if e.Event == "missed" && !strings.Contains(e.Reason, "is in the hands of holder-pause-1") {
+		if e.Event != "missed" {
+			continue
+		}
+		if misses++; !strings.Contains(e.Reason, "is in the hands of "+first) {
 			t.Errorf("%s missed because %s", e.ID, e.Reason)
 		}
 	}
-	if got := played.played(""); len(got) > 0 {
-		t.Errorf("did %v", got)
+	if misses != 2 {
+		t.Errorf("events %v", names(events))
 	}
 
+	played = &tape{}
 	log = newLog(t)
 	ctx, cancel = context.WithCancel(t.Context())
 	go func() { await(t, log, "holder-cut-1 effective", "holder-delay-2 effective"); cancel() }()
