@@ -109,6 +109,9 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		Started: started.UTC(), Host: describeHost(), Warnings: []string{},
 	}
 	r.environment = scenario.Environment{Host: doc.Host, Lockbench: o.Version, Drivers: driverVersions(), Missing: r.missing, Started: doc.Started}
+	if r.dropper != nil {
+		r.environment.Network = netdrop.Settings()
+	}
 	if err := r.startClusters(ctx); err != nil && ctx.Err() == nil {
 		// A server that failed left its log; a wrong word left nothing.
 		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))

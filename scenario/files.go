@@ -139,6 +139,9 @@ type Environment struct {
 	Clusters  []ClusterInfo     `json:"clusters"`
 	Missing   map[string]string `json:"missing,omitempty"` // backend: why, and how to get it
 	Started   time.Time         `json:"started"`
+	// Network is how the run's own network is set, in which the kernel drops
+	// packets; empty where the run has none.
+	Network map[string]string `json:"network,omitempty"`
 }
 
 // ClusterInfo is one cluster as it ran.
