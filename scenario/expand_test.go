@@ -31,7 +31,7 @@ func catalogue() scenario.Catalogue {
 		scenario.RecipeFacts{ID: "redis/token", Backend: "redis", Bound: "ttl", Topologies: single},
 		scenario.RecipeFacts{
 			ID: "etcd/mutex", Backend: "etcd", Bound: "session", Fencing: true, Reenters: true, Topologies: []string{"single", "quorum"},
-			Has: []string{"exclusive", "symmetric", "nonblocking", "ordered"}, Steps: []string{"waiting", "woken", "queued"},
+			Has: []string{"exclusive", "symmetric", "says-lost", "nonblocking", "ordered"}, Steps: []string{"waiting", "woken", "queued"},
 			Takeover: func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
 		},
 		scenario.RecipeFacts{ID: "zookeeper/sequence", Backend: "zookeeper", Bound: "session", Fencing: true, Topologies: []string{"single", "quorum"}, CheckTTL: ticks},

@@ -51,9 +51,14 @@ func underFault(sc Scenario, r RecipeFacts, f Fault, calm Expect) Expect {
 		e = onServers(sc, r, k, f, calm)
 	}
 	// A lock that anybody's release frees keeps its word only as long as nobody
-	// is late.
-	if !r.has("symmetric") && !gentle(k) {
-		e.Verdict, e.Promise = graver(e.Verdict, "", Unsafe), ""
+	// is late; one whose late release says nothing breaks it by that.
+	if !gentle(k) {
+		switch {
+		case !r.has("symmetric"):
+			e.Verdict, e.Promise = graver(e.Verdict, "", Unsafe), ""
+		case r.Leased() && !r.has("says-lost"):
+			e.Promise = ""
+		}
 	}
 	return e
 }
@@ -133,6 +138,8 @@ func cutOff(sc Scenario, r RecipeFacts, k FaultKind, calm Expect) Expect {
 	switch {
 	case r.Bound == "connection" && k.Action == ActRefuse:
 		return open
+	case r.Bound == "connection":
+		e.Liveness = "" // it stays taken until the servers hear of it again
 	case r.Bound == "session" && Duration(sc.Workload.longestHold()) >= sc.TTL:
 		e.Verdict = "" // whether it learns of the loss in time is the question
 	case r.Bound == "ttl" && !sc.Workload.WatchLease && shortest > sc.TTL:
@@ -187,7 +194,7 @@ func onServers(sc Scenario, r RecipeFacts, k FaultKind, f Fault, calm Expect) Ex
 		e.Verdict = ""
 	}
 	if !goesOn(sc.Topology, k) {
-		e.Liveness = "" // who cannot ask cannot be granted anything
+		e.Liveness = "" // where nobody answers nobody is granted anything
 	}
 	return e
 }
@@ -197,14 +204,15 @@ func endsConnections(k FaultKind) bool {
 	return slices.Contains([]string{ActKill, ActRestart, ActReset, ActRefuse, ActClose, ActCut, ActCutClients}, k.Action)
 }
 
-// goesOn reports whether servers of a topology go on to serve through a fault,
-// after an election at most.
+// goesOn reports whether servers of a topology go on to serve through a fault.
+// The time that an election takes is not part of what a recipe promises.
 func goesOn(topology string, k FaultKind) bool {
 	switch k.Action {
-	case ActDelay, ActThrottle, ActReset, ActMove, ActClose, ActSlowDisk, ActClock:
+	case ActDelay, ActThrottle, ActReset, ActMove, ActClose, ActClock:
 		return true
+	case ActSlowDisk:
+		return topology == TopologySingle
 	}
 	_, numbered := k.Node()
-	return topology == "quorum" && (numbered || slices.Contains([]string{TargetLeader, TargetServing, TargetFollower, TargetMinority}, k.Target) ||
-		k.Target == TargetEach && k.Action == ActRestart)
+	return topology == "quorum" && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
 }
