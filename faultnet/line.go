@@ -188,19 +188,42 @@ func (l *line) drain(d direction, rest func() bool) (end, err error) {
 			l.pop(d, 0)
 			return end, nil
 		}
-		b := f.queue[0].b[:n]
-		f.resume()
-		f.sending = true
-		l.mu.Unlock()
-		n, err = f.dst.Write(b)
-		l.mu.Lock()
-		f.sending = false
+		n, err = l.write(f, f.queue[0].b[:n])
 		l.pop(d, n)
-		l.rouse()
-		if err != nil && !(f.interrupted && errors.Is(err, os.ErrDeadlineExceeded)) {
+		if err != nil {
 			return nil, err
 		}
 	}
+}
+
+// write writes b to dst; a part of it, without an error, if it was interrupted.
+// l.mu is held, but let go of meanwhile.
+func (l *line) write(f *flow, b []byte) (int, error) {
+	f.resume()
+	f.sending = true
+	l.mu.Unlock()
+	n, err := f.dst.Write(b)
+	l.mu.Lock()
+	f.sending = false
+	if f.interrupted {
+		l.rouse() // whoever interrupted it waits for that
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil
+		}
+	}
+	return n, err
+}
+
+// pass hands b on at once if nothing stands in the way, to spare it the queue
+// and the change of goroutine. It answers what is left to be queued. l.mu is
+// held, but let go of meanwhile.
+func (l *line) pass(d direction, b []byte) []byte {
+	f := &l.flows[d]
+	if !l.wire.plain() || f.dst == nil || f.sending || f.dead || f.ended || len(f.queue) > 0 {
+		return b
+	}
+	n, _ := l.write(f, b) // an error is met again by whoever drains the queue
+	return b[n:]
 }
 
 // swallowFor is how long what follows a lost reply is lost too, so that no
@@ -234,7 +257,7 @@ func (l *line) fill(d direction, src net.Conn, stop func() bool) (robber *force)
 			for l.flows[d].size >= limit && !l.flows[d].dead && !stop() {
 				l.wait(time.Time{})
 			}
-			l.push(d, buf[:n], nil)
+			l.push(d, l.pass(d, buf[:n]), nil)
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			l.push(d, nil, err)
