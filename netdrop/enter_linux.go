@@ -51,19 +51,30 @@ func MainIfProbe() {
 // the purpose; that takes some milliseconds.
 func Available() error {
 	if os.Getenv(envProbe) != "" {
-		return fmt.Errorf("%w: this process is a probe itself; its main does not call netdrop.MainIfProbe", ErrUnavailable)
+		return fmt.Errorf("%w: this process is to be a probe, but its main does not call netdrop.MainIfProbe", ErrUnavailable)
 	}
 	if Inside() {
 		return nil
 	}
-	err := tryOnThread()
+	_, err := wayIn()
+	return err
+}
+
+// wayIn finds out how this process gets into a namespace of its own in which
+// packets can be dropped: by itself (no command), or by being run anew by a
+// command.
+func wayIn() (through []string, err error) {
+	err = tryOnThread()
 	if errors.Is(err, fs.ErrPermission) {
-		err = tryInChild()
+		through, err = throughUnshare()
+		if err == nil {
+			err = tryInChild(through)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return nil
+	return through, nil
 }
 
 // try sets the present namespace up, and cuts a pair.
@@ -118,16 +129,11 @@ func visit(f func() error) (err error, back bool) {
 
 // tryInChild tries it as everybody else: in a process with namespaces of its
 // own for users and for the network.
-func tryInChild() error {
-	argv, err := throughUnshare()
-	if err != nil {
-		return err
-	}
+func tryInChild(through []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
 	// A test binary whose TestMain is no probe must not run its tests.
-	argv = append(argv, "-test.run=^$")
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, through[0], append(through[1:len(through):len(through)], "-test.run=^$")...)
 	cmd.Env = append(os.Environ(), envProbe+"=1")
 	out, err := cmd.CombinedOutput()
 	text := string(bytes.TrimSpace(out))
@@ -198,26 +204,26 @@ func Enter() error {
 	if err != nil {
 		return fmt.Errorf("look at the network namespace: %w", err)
 	}
+	through, err := wayIn()
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), envOutside+"="+now)
+	if through != nil {
+		return fmt.Errorf("enter a network namespace: %w", syscall.Exec(through[0], append(through, os.Args[1:]...), env))
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	env := append(os.Environ(), envOutside+"="+now)
 	// The namespace is this thread's; to execute a program from it ends all
-	// other threads, and this one becomes the process.
+	// other threads, and this one becomes the process. Where that fails the
+	// thread is in the namespace and stays locked, so that no goroutine of others
+	// comes to run there.
 	runtime.LockOSThread()
-	err = unix.Unshare(unix.CLONE_NEWNET)
-	if err == nil {
-		err = syscall.Exec(self, os.Args, env)
-		return fmt.Errorf("enter a network namespace: %w", err) // with a thread that is in it, for which reason it stays locked
-	}
-	runtime.UnlockOSThread()
-	if !errors.Is(err, fs.ErrPermission) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
-	argv, err := throughUnshare()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return fmt.Errorf("enter a network namespace: %w", syscall.Exec(argv[0], append(argv, os.Args[1:]...), env))
+	return fmt.Errorf("enter a network namespace: %w", syscall.Exec(self, os.Args, env))
 }

@@ -62,7 +62,8 @@ func outside(t *testing.T) {
 }
 
 // users are those as whom a test can run this binary: ourselves and, if we are
-// root, nobody.
+// root, nobody, and a root that may make namespaces but no rules, as in some
+// containers.
 func users(t *testing.T) map[string]func(args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -93,6 +94,13 @@ func users(t *testing.T) map[string]func(args ...string) *exec.Cmd {
 		program := filepath.Join(dir, "netdrop.test")
 		if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(program, data, 0o755)); err != nil {
 			t.Fatal(err)
+		}
+		if setpriv, err := exec.LookPath("setpriv"); err == nil {
+			as["half a root"] = func(args ...string) *exec.Cmd {
+				return command(setpriv, nil)(append([]string{"--bounding-set=-net_admin", "--inh-caps=-all", self}, args...)...)
+			}
+		} else {
+			t.Logf("WITHOUT setpriv A ROOT WITH FEWER RIGHTS IS NOT TESTED: %v", err)
 		}
 		as["nobody"] = command(program, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
 	}
