@@ -37,7 +37,7 @@ type Spec struct {
 	Clients int    // connections to allow for; the servers' default limit is never lowered
 
 	// What faults need from the start, and costs nobody else anything:
-	Links  bool // the links between servers run through proxies, for CutLinks
+	Links  bool // the links between servers run through proxies, for CutLinks; Linux only
 	Clock  bool // the servers' wall clocks can be set, for SetClock
 	Keeper bool // mysql replicated: a controller promotes the replica when the primary is silent
 }

@@ -23,8 +23,8 @@
 //   - replicated, mysql: a primary and a replica by GTID, asynchronous, or
 //     semi-synchronous by the setting "semi-sync" (on, off). Both start closed
 //     to clients' writes; lockbench opens one, and is the controller that
-//     replaces it (Promote, Fence). MariaDB's way is tried; MySQL 8's is
-//     written after its manual.
+//     replaces it (Promote, Fence), by itself if Spec.Keeper asks for that.
+//     MariaDB's way is tried; MySQL 8's is written after its manual.
 //   - sharded: memcached, three servers that know nothing of one another.
 //
 // None needs more than its backend's server. Timings are production defaults
@@ -46,6 +46,25 @@
 // (SetClock, SlowDisk; see Spec.Clock) or by strace (SlowDisk). Supports, Missing
 // and Can tell what cannot be done, and why.
 //
-// It may import supervise, scenario (for the types of the record) and impls
+// # Links between servers
+//
+// With Spec.Links servers find one another at another loopback address than
+// clients find them, on the same ports. There we listen, see from the kernel
+// which of the servers has called, and lead the connection through the proxy of
+// that pair: so CutLinks can cut any side off from the rest, in either
+// direction, while all clients reach all servers. No protocol is looked into but
+// for two places where servers tell addresses: ZooKeeper's elections, and what
+// sentinels tell clients. Each message between servers has one hop more.
+//
+// # The keeper
+//
+// With Spec.Keeper a controller asks the primary of a replicated mysql every
+// 200 ms, on a new connection and for 500 ms at most. After three failures in a
+// row it promotes the replica, fenced or not, for it cannot know. A primary that
+// is there again, or was cut off, is made a replica: its clients' connections
+// end, and writes that nobody else has are lost, as its data are replaced by a
+// copy of the new primary's. Decisions tells what it did.
+//
+// It may import supervise, faultnet, scenario (for the types of the record) and impls
 // (for accounts and limits), and client libraries.
 package cluster

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/cluster/clustertest"
+	"github.com/lockbench/lockbench/impls"
 )
 
 // table makes the table that the tests write to, at a primary that is followed.
@@ -33,6 +35,40 @@ func rowsOf(t *testing.T, c *cluster.Cluster, node int) string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// lockedRow is a transaction that holds a row at a node, for which another waits.
+func lockedRow(t *testing.T, c *cluster.Cluster, node, value int) *sql.Tx {
+	t.Helper()
+	held, err := sqlAt(t, c, node).BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = held.ExecContext(t.Context(), "INSERT INTO r (a) VALUES (?)", value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter, waits := sqlAt(t, c, node), make(chan error, 1)
+	go func() {
+		_, err := waiter.ExecContext(t.Context(), "INSERT INTO r (a) VALUES (?)", value)
+		waits <- err
+	}()
+	t.Cleanup(func() {
+		if err := <-waits; err == nil {
+			t.Error("who waited for the row at the old primary wrote it")
+		}
+	})
+	await(t, "one that waits for the row", func() error {
+		db := sqlAs(t, c, node, impls.Account{User: "root"})
+		defer db.Close()
+		var name string
+		var waits int
+		err := db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &waits)
+		if err == nil && waits != 1 {
+			err = fmt.Errorf("%d wait", waits)
+		}
+		return err
+	})
+	return held
 }
 
 // decided tells whether the keeper has done what is described.
@@ -70,6 +106,7 @@ func TestKeeper(t *testing.T) {
 				t.Errorf("keeper poll is %q", got)
 			}
 			table(t, c)
+			held := lockedRow(t, c, 0, 9)
 			back := func() error { return nil }
 			switch tt.how {
 			case "kill":
@@ -104,6 +141,9 @@ func TestKeeper(t *testing.T) {
 			healthy(t, c)
 			leads(t, c, func(node int) bool { return node == 1 })
 			refused(t, c, 0)
+			if err := held.Commit(); err == nil {
+				t.Error("what was held at the old primary was committed there")
+			}
 			add(1, 12)
 			arrives(t, c, 0, 12)
 			if a, b := rowsOf(t, c, 0), rowsOf(t, c, 1); a != b || !strings.Contains(a, "1/00FF9C27/2020-02-02 02:02:02.020202/ä€,2/,10,12") {

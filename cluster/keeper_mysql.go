@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -41,7 +42,10 @@ func (mysql) astray(ctx context.Context, c *Cluster, n, primary *Node) (string, 
 // and Healthy tells.)
 func (m mysql) bringBack(ctx context.Context, c *Cluster, n, primary *Node) (string, error) {
 	words := c.mysqlWords()
-	if err := mysqlDo(ctx, n, append([]string{words.fence}, words.dropClients...)...); err != nil {
+	// A server closes once no write is under way, and a write may wait for a row
+	// that an idle client holds: so clients go first. They may come back before it
+	// is closed.
+	if err := mysqlDo(ctx, n, slices.Concat(words.dropClients, []string{words.fence}, words.dropClients)...); err != nil {
 		return "", err
 	}
 	how := "it had nothing that the other has not"

@@ -39,7 +39,8 @@ const voteLimit = 2 * time.Second
 //   - single: the one node, if it serves;
 //   - etcd, zookeeper quorum: the leader that a majority follows;
 //   - redis replicated: the master that most sentinels name;
-//   - mysql replicated: the one node that takes writes.
+//   - mysql replicated: the one node that takes writes; with a keeper the one
+//     that this has chosen, once it takes writes, whatever an old one still does.
 //
 // The error is ErrNoLeader while there is none, as after the end or the pause of
 // one, until the others have agreed on the next; ErrUnsupported where no node

@@ -86,9 +86,12 @@ func (c *Cluster) peer(port int) string { return net.JoinHostPort(c.peerHost(), 
 
 // openLinks begins to listen in the servers' place, before any of them starts.
 func (c *Cluster) openLinks() error {
-	l := &links{ways: map[way]*faultnet.Proxy{}, pids: map[string]int{keeperName: os.Getpid()}, cuts: map[string][]*faultnet.Proxy{}}
+	l := &links{ways: map[way]*faultnet.Proxy{}, pids: map[string]int{}, cuts: map[string][]*faultnet.Proxy{}}
 	c.links = l
-	callers := []string{keeperName}
+	var callers []string
+	if c.spec.Keeper {
+		callers, l.pids[keeperName] = []string{keeperName}, os.Getpid()
+	}
 	for _, n := range slices.Concat(c.Nodes(), c.watchers) {
 		callers = append(callers, n.Name)
 	}

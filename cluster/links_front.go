@@ -46,8 +46,11 @@ func (f *front) serve(client net.Conn, upstream string) {
 		return
 	}
 	f.serves.Go(func() {
-		_, _ = io.Copy(server, client)
-		f.release(server)
+		if _, err := io.Copy(server, client); err != nil {
+			f.release(server)
+			return
+		}
+		_ = server.(*net.TCPConn).CloseWrite() // its last answer may be under way
 	})
 	_, _ = io.Copy(client, &readdressed{Conn: server, readdresser: readdresser{from: linkHost, to: clientHost}})
 }

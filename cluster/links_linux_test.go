@@ -87,6 +87,18 @@ func TestCutLeader(t *testing.T) {
 			healthy(t, c)
 			tt.write(t, c.Addresses()[old:old+1])
 			throughProxies(t, c)
+
+			// A member that is started again goes by its links too.
+			now = leads(t, c, anyNode)
+			if err := c.Kill(ctx, now); err != nil {
+				t.Fatal(err)
+			}
+			leads(t, c, otherThan(now))
+			if err := c.Restart(ctx, now); err != nil {
+				t.Fatal(err)
+			}
+			healthy(t, c)
+			throughProxies(t, c)
 		})
 	}
 }

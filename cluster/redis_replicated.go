@@ -18,8 +18,8 @@ import (
 const redisMaster = "lockbench"
 
 // Directory lists the addresses of those who tell clients where the leader is:
-// the sentinels of a replicated redis. It is empty where clients find the leader
-// by themselves.
+// the sentinels of a replicated redis, or what stands before them if its links
+// run through proxies. It is empty where clients find the leader by themselves.
 func (c *Cluster) Directory() []string {
 	var list []string
 	for _, n := range c.watchers {
