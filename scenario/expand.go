@@ -10,6 +10,9 @@ import (
 // maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
 const maxScenarios = 3000
 
+// maxWord bounds the names in a list, of which a scenario's name is made.
+const maxWord = 60
+
 // maxParallel bounds how many scenarios run side by side: each has servers of
 // its own.
 const maxParallel = 64
@@ -176,6 +179,10 @@ func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
 			e.problem(at, fmt.Sprintf("%q is listed twice", id), "list it once; use repeat to run it again")
 			continue
 		}
+		if len(id) > maxWord {
+			e.problem(at, fmt.Sprintf("%q is too long for a recipe's id", id), "is a comma or a line break missing?")
+			continue
+		}
 		if e.catalogue == nil {
 			backend, _, _ := strings.Cut(id, "/")
 			found = append(found, RecipeFacts{ID: id, Backend: backend, Fencing: true})
@@ -208,6 +215,9 @@ func (e *expansion) distinct(path string, s Settings) bool {
 	for i, t := range s.Topology {
 		if slices.Contains(s.Topology[:i], t) {
 			e.problem(fmt.Sprintf("%s.topology[%d]", path, i), fmt.Sprintf("%q is listed twice", t), "use repeat to run it again")
+		}
+		if len(t) > maxWord {
+			e.problem(fmt.Sprintf("%s.topology[%d]", path, i), fmt.Sprintf("%q is too long for a topology", t), "is a comma or a line break missing?")
 		}
 	}
 	if len(s.Clients) == 0 {

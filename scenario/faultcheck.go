@@ -13,7 +13,8 @@ const (
 	StepReleasing = "releasing" // the release is about to be sent
 )
 
-func places() []string { return []string{StepAcquiring, StepHeld, StepReleasing} }
+// Places lists them.
+func Places() []string { return []string{StepAcquiring, StepHeld, StepReleasing} }
 
 // The carriers of the faults between clients and servers.
 const (
@@ -116,14 +117,14 @@ func (c faultCheck) times() (valid bool) {
 // trigger checks what the fault waits for besides its time.
 func (c faultCheck) trigger() {
 	f := c.fault
-	steps := slices.Concat(places(), c.r.Steps)
+	steps := slices.Concat(Places(), c.r.Steps)
 	switch {
 	case f.Step == "" && c.kind.Target == TargetStep:
 		id := c.r.ID
 		if id == "" {
 			id = c.sc.Recipe
 		}
-		c.add(c.at+".step", strings.TrimSpace("lockbench list recipes "+id)+" shows them; there are "+strings.Join(places(), ", ")+" besides", "%s needs the name of a step", c.kind)
+		c.add(c.at+".step", strings.TrimSpace("lockbench list recipes "+id)+" shows them; there are "+strings.Join(Places(), ", ")+" besides", "%s needs the name of a step", c.kind)
 	case f.Step != "" && c.r.Steps != nil && !slices.Contains(steps, f.Step):
 		c.add(c.at+".step", didYouMean(Nearest(f.Step, steps), steps), "%s has no step %q", c.r.ID, f.Step)
 	}

@@ -43,7 +43,7 @@ func TestEveryCheckOfFaults(t *testing.T) {
 		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: leader-kill, after: 0.5}", bad, "faults[0].after: leader-kill does not wait for the age of a hold"},
 		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: holder-cut, after: 0.5, step: held}", bad, "faults[0].after: a fault that waits for a step"},
 		{"workload: {kind: hot-key, hold: 3s}, faults: {kind: holder-cut, after: -1}", bad, "faults[0].after: -1 is no share"},
-		{"workload: hot-key, faults: {kind: holder-reset, every: 1ns}", bad, "faults: more than 1000 faults"},
+		{"workload: hot-key, faults: {kind: holder-reset, every: 1ns}", bad, "faults: more than 200 faults"},
 		{"workload: hot-key, faults: {kind: holder-reset, within: -1s}", bad, "within"},
 		{"workload: hot-key, faults: {kind: holder-reset, every: 1s, count: 0}", bad, "faults[0].count: "},
 		{"workload: hot-key, faults: {kind: holder-reset, count: 2}", bad, "faults[0].count: "},

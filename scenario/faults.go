@@ -17,7 +17,7 @@ const (
 )
 
 // maxFaults bounds a schedule: more is a slip of the pen.
-const maxFaults = 1000
+const maxFaults = 200
 
 // kind is what a fault does to whom; the zero value if there is no such fault.
 func (f Fault) kind() FaultKind {

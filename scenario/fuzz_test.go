@@ -27,6 +27,7 @@ func FuzzParseFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "a", "- a", "name: [", "name: &a x\nscenarios: *a", "name: t\nscenarios:\n  - <<: {x: 1}\n", "? a\n: b\n", "a: !!int x", "{a: {b: [1, .inf, ~]}}",
 		"name: t\nscenarios: {name: b, recipes: etcd/mutex, workload: hot-key, faults: holder-pause, expect: {thresholds: throughput > 1/s}}\n",
+		"name: t\nscenarios: {name: b, recipes: etcd/mutex, workload: hot-key, faults: [{kind: clock, target: holder, by: -3s, every: 1s, count: 3, within: 2s}, {kind: leader-delay, jitter: 1ms, step: held, nth: 2}]}\n",
 		"name: t\nscenarios: {name: b, recipes: etcd/mutex, servers: {etcd: {a: |\n   x\n   y\n}}, workload: {kind: keys, arrival: poisson, rate: 1e-300}}\n",
 	} {
 		f.Add([]byte(seed))

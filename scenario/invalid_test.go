@@ -135,6 +135,8 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
 		{"workload: hot-key, environment: cloud", bad, `environment: no environment "cloud"; there is process`},
 		{"workload: hot-key, topology: quorum", good, ""},
+		{"workload: hot-key, topology: " + strings.Repeat("x", 61), bad, "is too long for a topology"},
+		{"workload: hot-key, recipes: " + strings.Repeat("a/b ", 20), bad, "is too long for a recipe's id"},
 		{"workload: hot-key, topology: sharded", bad, `etcd/mutex does not run on "sharded"; it runs on single, quorum`},
 
 		{"workload: {kind: hot-key, keys: 1}", good, ""},

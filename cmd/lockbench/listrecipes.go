@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/scenario"
 )
 
 // listedRecipe is one recipe of the list.
@@ -138,7 +139,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 				steps = append(steps, string(impls.StepWoken))
 			}
 			facts = append(facts, []struct{ name, text string }{
-				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ")},
+				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ") + "; and of every recipe " + strings.Join(scenario.Places(), ", ")},
 				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
 			}...)
 		}
