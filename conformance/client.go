@@ -67,7 +67,7 @@ func serve(in io.Reader, out io.Writer, find func(string) (impls.Recipe, bool)) 
 		return err
 	}
 	h.recipe = r
-	h.cfg = impls.Config{Addresses: s.Addresses, Account: s.Account, TTL: s.TTL, Timeout: s.Timeout,
+	h.cfg = impls.Config{Addresses: s.Addresses, Topology: s.Topology, Directory: s.Directory, Account: s.Account, TTL: s.TTL, Timeout: s.Timeout,
 		Dial: new(net.Dialer).DialContext, Clock: impls.SystemClock()}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -79,8 +79,8 @@ func (l *lab) close() error {
 }
 
 func (l *lab) start(ctx context.Context) (*process, error) {
-	return startProcess(ctx, l.run, settings{Recipe: l.info.ID, Addresses: l.Config.Addresses, Account: l.Config.Account,
-		TTL: l.Config.TTL, Timeout: l.Config.Timeout})
+	return startProcess(ctx, l.run, settings{Recipe: l.info.ID, Addresses: l.Config.Addresses, Topology: l.Config.Topology,
+		Directory: l.Config.Directory, Account: l.Config.Account, TTL: l.Config.TTL, Timeout: l.Config.Timeout})
 }
 
 // shared returns one of the processes that no trial stops or kills.

@@ -46,8 +46,8 @@ func about(ps ...impls.Property) []impls.Property { return ps }
 //
 // The client processes are the running executable, started again, which
 // becomes one by MainIfClient. They dial and read the clock by themselves, and
-// wait 1 to 3 ms between polls: of Config only the addresses, the account, the
-// TTL and the timeout are used for them.
+// wait 1 to 3 ms between polls: of Config only the addresses, the topology with
+// its directory, the account, the TTL and the timeout are used for them.
 //
 // It takes a few TTLs, and Subject.Grace more if the lock lacks something that
 // shows by waiting. Available is measured last, since it takes servers away:
@@ -83,9 +83,12 @@ func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) 
 }
 
 // promised reports whether the recipe promises p here: nobody can promise to
-// go on without the only server.
+// go on without the only server, and any may where others take its place.
 func (l *lab) promised(p impls.Property) bool {
-	return l.info.Promises(p) && (p != impls.Available || len(l.Config.Addresses) > 1)
+	if p != impls.Available {
+		return l.info.Promises(p)
+	}
+	return l.info.Promises(p) && len(l.Config.Addresses) > 1 || slices.Contains(l.info.Survives, l.Config.Topology)
 }
 
 // procedures lists what is done to every lock.

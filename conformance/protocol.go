@@ -21,6 +21,8 @@ const greeting = "lockbench-conformance-1"
 type settings struct {
 	Recipe    string
 	Addresses []string
+	Topology  string   `json:",omitempty"`
+	Directory []string `json:",omitempty"`
 	Account   impls.Account
 	TTL       time.Duration
 	Timeout   time.Duration

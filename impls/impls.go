@@ -138,6 +138,9 @@ type Info struct {
 	Polls bool
 	// Topologies on which the recipe may be run.
 	Topologies []string
+	// Survives lists those of them on which it is Available though it is not by
+	// itself: the servers replace one that is lost by another.
+	Survives []string
 	// RoundTrips of an uncontended acquire and release, together, on a warm
 	// connection.
 	RoundTrips int

@@ -47,6 +47,14 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("%s has a property %q that there is not", i.ID, p)
 			}
 		}
+		for _, topology := range slices.Concat(i.Unfenced, i.Survives) {
+			if !slices.Contains(i.Topologies, topology) {
+				t.Errorf("%s says something of %q, where it does not run", i.ID, topology)
+			}
+		}
+		if at := slices.Index(i.Steps, impls.StepRenewing); at >= 0 && (at != len(i.Steps)-1 || i.Bound != impls.BoundSession) {
+			t.Errorf("%s, of bound %s, has the steps %v: renewals are of sessions, and come last", i.ID, i.Bound, i.Steps)
+		}
 		switch i.Bound {
 		case impls.BoundTTL, impls.BoundSession, impls.BoundConnection, impls.BoundNone:
 		default:
@@ -107,26 +115,32 @@ func TestFailedOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, r := range all.Recipes() {
-		t.Run(r.Info().ID, func(t *testing.T) {
-			cfg := impls.Config{
-				Clock: impls.SystemClock(), Wait: impls.NewUniform(0, 0, 1), TTL: 4 * time.Second, Timeout: 100 * time.Millisecond,
-				Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
-			}
-			for range 5 {
-				cfg.Addresses = append(cfg.Addresses, "127.0.0.1:1")
-			}
-			if topologies := r.Info().Topologies; topologies[0] == "single" {
-				cfg.Addresses = cfg.Addresses[:1]
-			}
-			c, err := r.Open(ctx, cfg)
-			switch {
-			case err != nil && c != nil:
-				t.Errorf("%v, and a client of type %T", err, c)
-			case err == nil:
-				if err := c.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
-			}
-		})
+		for _, topology := range r.Info().Topologies {
+			t.Run(r.Info().ID+" "+topology, func(t *testing.T) { failsToOpen(ctx, t, r, topology) })
+		}
+	}
+}
+
+func failsToOpen(ctx context.Context, t *testing.T, r impls.Recipe, topology string) {
+	cfg := impls.Config{
+		Topology: topology,
+		Clock:    impls.SystemClock(), Wait: impls.NewUniform(0, 0, 1), TTL: 4 * time.Second, Timeout: 100 * time.Millisecond,
+		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
+	}
+	for range 5 {
+		cfg.Addresses = append(cfg.Addresses, "127.0.0.1:1")
+	}
+	if topology == "single" {
+		cfg.Addresses = cfg.Addresses[:1]
+	}
+	cfg.Directory = cfg.Addresses
+	c, err := r.Open(ctx, cfg)
+	switch {
+	case err != nil && c != nil:
+		t.Errorf("%v, and a client of type %T", err, c)
+	case err == nil:
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
 	}
 }

@@ -91,6 +91,7 @@ func (batch) Info() impls.Info {
 		Polls:    true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,

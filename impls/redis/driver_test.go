@@ -31,3 +31,25 @@ func TestOutcomes(t *testing.T) {
 	}
 	recipetest.Rules(t, rules(), samples)
 }
+
+// TestAstray: which answers make a client look for its server anew. Where there
+// is only one it does so when it could not connect.
+func TestAstray(t *testing.T) {
+	one, several := &server{}, &server{sentinels: &sentinels{}}
+	for err, want := range map[error]struct{ one, several bool }{
+		&impls.ConnectError{Err: os.ErrDeadlineExceeded}:               {true, true},
+		os.ErrDeadlineExceeded:                                         {false, true},
+		redis.Nil:                                                      {false, false},
+		reply("WRONGTYPE of another kind"):                             {false, false},
+		reply("OOM command not allowed"):                               {false, false},
+		reply("READONLY You can't write against a read only replica."): {false, true},
+		reply("LOADING Redis is loading the dataset in memory"):        {false, true},
+		reply("MASTERDOWN Link with MASTER is down"):                   {false, true},
+		reply("NOREPLICAS Not enough good replicas to write."):         {false, true},
+		errors.New("READONLY, but not the server's word"):              {false, true},
+	} {
+		if one.astray(err) != want.one || several.astray(err) != want.several {
+			t.Errorf("%v: of one server %t, of several %t", err, one.astray(err), several.astray(err))
+		}
+	}
+}

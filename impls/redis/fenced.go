@@ -60,6 +60,7 @@ func (fenced) Info() impls.Info {
 		Polls:    true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,

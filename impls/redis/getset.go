@@ -65,6 +65,7 @@ func (getset) Info() impls.Info {
 		Polls: true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 3,
 		Requests:   []string{"setnx", "get", "getset", "del"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },

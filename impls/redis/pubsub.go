@@ -85,6 +85,7 @@ func (pubsub) Info() impls.Info {
 		Steps:    []impls.Step{stepSubscribe},
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha", "subscribe", "unsubscribe"},
 		Takeover:   atEnd,

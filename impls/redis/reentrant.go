@@ -82,6 +82,7 @@ func (reentrant) Info() impls.Info {
 		Polls:    true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"eval", "evalsha"},
 		Takeover:   atEnd,

@@ -52,6 +52,7 @@ func (setnxExpire) Info() impls.Info {
 		Polls: true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 3,
 		Requests:   []string{"setnx", "expire", "del"},
 		Takeover:   atEnd,

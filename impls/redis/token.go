@@ -57,6 +57,7 @@ func (token) Info() impls.Info {
 		Polls:    true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"set", "eval", "evalsha"},
 		Takeover:   atEnd,

@@ -43,6 +43,7 @@ func (watchdog) Info() impls.Info {
 		Polls:    true,
 
 		Topologies: anywhere(),
+		Survives:   []string{replicated},
 		RoundTrips: 2,
 		Requests:   []string{"set", "eval", "evalsha"},
 		Takeover:   atEnd,
