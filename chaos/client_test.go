@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -188,6 +189,7 @@ func TestTheGateIsForOneFaultAtATime(t *testing.T) {
 		},
 		Gate: g, Log: log, Wires: fakeWires{tape: &tape{}}, Servers: fakeServers{tape: &tape{}, n: 1},
 	}, time.Minute)
+	slices.SortStableFunc(events, func(a, b scenario.FaultEvent) int { return cmp.Compare(a.AtNS, b.AtNS) })
 	var order []string
 	for _, e := range events {
 		if e.Event == "injected" {

@@ -45,6 +45,9 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 	for try := 1; ; try++ {
 		f.openGate()
 		a, err := f.aim(ctx, try)
+		if err == nil && ctx.Err() != nil {
+			err = errors.New("the run ended before the target was hit")
+		}
 		if err != nil {
 			return nil, f.missed(err.Error())
 		}
