@@ -56,6 +56,9 @@ func (r *runner) startCluster(ctx context.Context, n need, name string) (*cluste
 	spec.Binary = r.Binaries[n.key.backend]
 	spec.LogDir = filepath.Join(r.dir.path, scenario.DirServers, name)
 	c, err := cluster.Start(ctx, r.sup, spec)
+	if errors.Is(err, cluster.ErrMissing) {
+		return nil, err // it says all there is to say
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s (%s): %w", n.key.backend, n.key.topology, err)
 	}
