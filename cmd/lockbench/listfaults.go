@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/netdrop"
 	"github.com/lockbench/lockbench/run"
 	"github.com/lockbench/lockbench/scenario"
@@ -18,6 +19,8 @@ type listedFault struct {
 	Targets   []string `json:"targets"`
 	Summary   string   `json:"summary"`
 	Mechanism string   `json:"mechanism"`
+	// Backends whose servers can suffer it, in some topology; of server faults.
+	Backends []string `json:"backends,omitempty"`
 	// Unavailable says why it cannot be done here.
 	Unavailable string `json:"unavailable,omitempty"`
 }
@@ -37,7 +40,26 @@ func faults() faultList {
 		if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kind}}}); err != nil {
 			f.Unavailable = err.Error()
 		}
+		if a.Group == scenario.GroupServer {
+			f.Backends = suffering(a.Action)
+		}
 		list.Faults = append(list.Faults, f)
+	}
+	return list
+}
+
+// suffering lists the backends whose servers, in some topology, can suffer an
+// action. Nobody can be cut off from others who knows none.
+func suffering(action string) []string {
+	if action == scenario.ActCut {
+		action = scenario.ActCutPeers
+	}
+	var list []string
+	for _, backend := range cluster.Backends() {
+		can := func(topology string) bool { return cluster.Supports(backend, topology, action) == nil }
+		if slices.ContainsFunc(cluster.Topologies(backend), can) {
+			list = append(list, backend)
+		}
 	}
 	return list
 }
@@ -134,6 +156,9 @@ func (a *app) listFaults(format string) error {
 			b.WriteString("\n" + heads[group] + "\n")
 		}
 		text := fmt.Sprintf("%s. Hits: %s. By: %s.", f.Summary, whom(f.Targets), f.Mechanism)
+		if n := len(f.Backends); n > 0 && n < len(cluster.Backends()) {
+			text += fmt.Sprintf(" Of: %s.", strings.Join(f.Backends, ", "))
+		}
 		if f.Unavailable != "" {
 			text = fmt.Sprintf("NOT HERE: %s. %s", f.Unavailable, text)
 		}
