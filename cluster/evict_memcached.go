@@ -55,7 +55,7 @@ func (t *memcachedTalk) send(ctx context.Context, requests string, lines int, ta
 		}
 		if err != nil {
 			t.conn.Close()
-			return errors.Join(err, <-sent)
+			return errors.Join(err, <-sent, ctx.Err())
 		}
 	}
 	return <-sent
@@ -89,14 +89,18 @@ func (t *memcachedTalk) item(ctx context.Context, key string) (item memcachedIte
 	return item, err
 }
 
-// set stores fillers from one number to below another.
+// set stores fillers from one number to below another. They are waited for also
+// when ctx ends, or some might go in after the others were taken out.
 func (t *memcachedTalk) set(ctx context.Context, from, to int, value string) error {
 	var req strings.Builder
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&req, "set %s%08x 0 0 %d\r\n%s\r\n", fillerPrefix, i, len(value), value)
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	t.node.asked.add("cmd_set", int64(to-from))
-	return t.send(ctx, req.String(), to-from, func(_ int, line string) error {
+	return t.send(context.WithoutCancel(ctx), req.String(), to-from, func(_ int, line string) error {
 		if line != "STORED" {
 			return fmt.Errorf("%w: it answers a filler by %q", ErrNotEvicted, line)
 		}
@@ -142,7 +146,7 @@ func (memcached) evict(ctx context.Context, _ *Cluster, n *Node, key string) (ho
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreLimit)
 		defer cancel()
-		err = errors.Join(err, filling.empty(ctx))
+		err = errors.Join(err, filling.empty(ctx, n))
 	}()
 	if err := filling.until(ctx, key); err != nil {
 		return "", err
@@ -181,11 +185,10 @@ func (f *filling) until(ctx context.Context, key string) error {
 		if most > 0 && f.filled >= most {
 			return fmt.Errorf("%w: %d fillers went into its slab class and it stayed, as one does that is asked for all the time", ErrNotEvicted, f.filled)
 		}
-		if err := f.talk.set(ctx, f.filled, f.filled+batch, value); err != nil {
-			f.filled += batch // some of them
+		f.filled += batch
+		if err := f.talk.set(ctx, f.filled-batch, f.filled, value); err != nil {
 			return err
 		}
-		f.filled += batch
 		if found, err := f.evicted.has(key); found || err != nil {
 			return err
 		}
@@ -194,10 +197,10 @@ func (f *filling) until(ctx context.Context, key string) error {
 
 // value makes an item as large as the key's, by a first filler.
 func (f *filling) value(ctx context.Context) (string, error) {
+	f.filled = 1
 	if err := f.talk.set(ctx, 0, 1, ""); err != nil {
 		return "", err
 	}
-	f.filled = 1
 	bare, err := f.talk.item(ctx, fillerPrefix+"00000000")
 	if err != nil {
 		return "", err
@@ -238,11 +241,17 @@ func (f *filling) room(ctx context.Context) (room, page int, err error) {
 	return free + max(0, limit-taken)>>20*page, page, nil
 }
 
-// empty takes the fillers out again.
-func (f *filling) empty(ctx context.Context) error {
+// empty takes the fillers out again, on a connection of its own: what ended the
+// filling may have ended the other one.
+func (f *filling) empty(ctx context.Context, n *Node) error {
+	t, err := memcachedDial(ctx, n)
+	if err != nil {
+		return fmt.Errorf("take the fillers out: %w", err)
+	}
+	defer t.conn.Close()
 	const batch = 10000
 	for from := 0; from < f.filled; from += batch {
-		if err := f.talk.drop(ctx, from, min(f.filled, from+batch)); err != nil {
+		if err := t.drop(ctx, from, min(f.filled, from+batch)); err != nil {
 			return fmt.Errorf("take the fillers out: %w", err)
 		}
 	}

@@ -98,9 +98,13 @@ func redisFill(ctx context.Context, n *Node, evicted <-chan string, key string) 
 			continue
 		default:
 		}
-		answers, err := redisTell(ctx, n, []string{"SET", fillerPrefix + strconv.Itoa(filled), value})
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return filled, err
+		}
+		// Each is waited for, or it might go in after the others were taken out.
+		answers, err := redisTell(context.WithoutCancel(ctx), n, []string{"SET", fillerPrefix + strconv.Itoa(filled), value})
+		if err != nil {
+			return filled + 1, err
 		}
 		if refusal := answers[0].refused; refusal != "" {
 			full = "; it answers a further one by " + refusal

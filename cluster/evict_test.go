@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -158,5 +159,42 @@ func TestMemcachedEvictsWhatIsWanted(t *testing.T) {
 	}
 	if err := <-granted; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEvictionGivenUp: whoever ends the filling ends nothing of what undoes it.
+func TestEvictionGivenUp(t *testing.T) {
+	for backend, tt := range map[string]struct{ lock, filled, none string }{
+		"redis":     {"SET lock a NX PX 600000\r\n", "DBSIZE\r\n", ":1"},
+		"memcached": {"add lock 0 600 1\r\n1\r\n", "mg lockbench-filler-00000010\r\n", "EN"},
+	} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			// Of allkeys-lfu a key that is used often is the last to go.
+			c := clustertest.Start(t, backend, "single", map[string]map[string]string{"redis": {"maxmemory-policy": "allkeys-lfu"}}[backend])
+			talk(t, c, tt.lock, "")
+			if backend == "redis" {
+				lines(t, c.Addresses()[0], strings.Repeat("GET lock\r\n", 5000), 10000)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { _, err := c.Evict(ctx, 0, "lock"); ended <- err }()
+			for filled := tt.none; filled == tt.none; filled = line(t, c, tt.filled) {
+				select {
+				case err := <-ended:
+					t.Fatalf("over before it could be given up: %v", err)
+				default:
+				}
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("given up: %v", err)
+			}
+			talk(t, c, tt.filled, tt.none)
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
