@@ -1,6 +1,6 @@
 // A library to be preloaded by a server, which sets the server's wall clock
 // ahead or behind, and makes its flushes to disk late, by as much as a file
-// says. The file is shared with whoever hurts the server; cluster/shim.go writes
+// says. The file is shared with whoever hurts the server: clock_shim.go writes
 // it, and has the same layout.
 //
 // The kernel is asked without the C library: an allocator that asks for the time
