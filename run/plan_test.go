@@ -75,16 +75,16 @@ func TestMechanismOfARule(t *testing.T) {
 	late := faultnet.Rule{CutIn: true, Delay: time.Second}
 	proxies := map[uint32]map[string]*faultnet.Proxy{}
 	for _, c := range []struct {
-		w    wires
+		w    *wires
 		rule faultnet.Rule
 		want string
 	}{
-		{wires{}, cut, byDialer},
-		{wires{dropper: &netdrop.Dropper{}}, cut, byKernel},
-		{wires{dropper: &netdrop.Dropper{}}, late, byDialer},
-		{wires{dropper: &netdrop.Dropper{}}, faultnet.Rule{Reset: true}, byDialer},
-		{wires{proxies: proxies}, cut, byProxy},
-		{wires{proxies: proxies}, late, byDialer},
+		{&wires{}, cut, byDialer},
+		{&wires{dropper: &netdrop.Dropper{}}, cut, byKernel},
+		{&wires{dropper: &netdrop.Dropper{}}, late, byDialer},
+		{&wires{dropper: &netdrop.Dropper{}}, faultnet.Rule{Reset: true}, byDialer},
+		{&wires{proxies: proxies}, cut, byProxy},
+		{&wires{proxies: proxies}, late, byDialer},
 	} {
 		if got := c.w.mechanism(c.rule); got != c.want {
 			t.Errorf("%+v by %q, want %q", c.rule, got, c.want)

@@ -49,6 +49,9 @@ type runJournal struct {
 func (j runJournal) Begin(id, what string, stopped ...chaos.Process) error {
 	var list []*supervise.Process
 	for _, p := range stopped {
+		if p == nil {
+			continue // a server that has none to be signalled
+		}
 		ours, ok := p.(*supervise.Process)
 		if !ok {
 			return fmt.Errorf("note fault %s: pid %d was not started by this run", id, p.PID())
