@@ -371,3 +371,47 @@ func TestClientsInTheHandsOfAFault(t *testing.T) {
 		t.Errorf("events %v, did %v", got, played.played(""))
 	}
 }
+
+// What cannot be cut is not killed.
+func TestCutKillWithoutACut(t *testing.T) {
+	c := startChild(t)
+	played := &tape{meddle: func(call string) error {
+		if strings.HasPrefix(call, "apply") {
+			return errors.New("no such wire")
+		}
+		return nil
+	}}
+	events, kills := runWith(t, t.Context(), Schedule{
+		Faults: []scenario.Fault{{Kind: "holder-cut-kill"}}, Clients: fakeClients{proc: c}, Wires: fakeWires{tape: played},
+	}, time.Minute)
+	if got := names(events); !equal(got, miss...) || !strings.Contains(events[1].Reason, "no such wire") || len(kills) > 0 || dead(c) {
+		t.Errorf("events %+v, kills %v, dead %v", events, kills, dead(c))
+	}
+	if still, err := allStopped(c.PID()); err != nil || still {
+		t.Errorf("the process is stopped (%v)", err)
+	}
+	if got := played.played("lift"); len(got) != 1 {
+		t.Errorf("did %v", played.played(""))
+	}
+}
+
+// An injection that cannot be put on record is undone, and the run told.
+func TestALogThatCannotBeWritten(t *testing.T) {
+	log, played := newLog(t), &tape{}
+	wires := fakeWires{tape: played, applied: func(faultnet.Rule) {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}}
+	now := log.clock.Now()
+	_, err := Schedule{
+		Faults: []scenario.Fault{{Kind: "holder-cut", For: 30000 * ms}}, Start: now, End: now + int64(time.Minute),
+		Clock: log.clock, Log: log, Clients: fakeClients{proc: idleProcess{}}, Wires: wires,
+	}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "fault log") {
+		t.Errorf("error %v", err)
+	}
+	if got := played.played(""); !equal(got, "apply holder-cut-1 [99] []", "lift holder-cut-1") {
+		t.Errorf("did %v", got)
+	}
+}
