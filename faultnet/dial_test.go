@@ -105,7 +105,7 @@ func TestHeldEndIsNotOpen(t *testing.T) {
 func TestDeadlinesOutliveARule(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
 		read := blocked(func() error { _, err := io.ReadFull(p.near, make([]byte, 4)); return err })
-		for range 50 {
+		for range 2000 {
 			p.dialer.Set(Stall)
 			p.dialer.Set(Pass)
 		}
@@ -252,4 +252,70 @@ func TestSource(t *testing.T) {
 	if host, _, _ := net.SplitHostPort(far.RemoteAddr().String()); host != "127.0.0.1" {
 		t.Errorf("the server sees %s", host)
 	}
+}
+
+// The end of a connection that has nothing to send is held back too.
+func TestIdleEndIsHeld(t *testing.T) {
+	both(t, func(t *testing.T, p *link) {
+		p.dialer.Set(Stall)
+		p.near.Close()
+		silent(t, p.far)
+		p.dialer.Set(Pass)
+		ends(t, p.far, io.EOF)
+	})
+}
+
+// When the one reply is lost, the rule has nothing more to do with the others.
+func TestUsedUpRuleIsNoRule(t *testing.T) {
+	r := newRig(t)
+	d := &Dialer{}
+	r.dial = func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", r.listener.Addr().String()) }
+	idle, _ := r.connect()
+	near, far := r.connect()
+	if err := d.Apply("lose", nil, Rule{LoseReply: true}); err != nil {
+		t.Fatal(err)
+	}
+	send(t, near, "request")
+	send(t, far, "reply")
+	ends(t, near, syscall.ECONNRESET)
+	await(t, "a look sees the other's socket", func() bool { looked, _, err := look(t, idle); return looked && err == nil })
+}
+
+// A cut holds when Apply returns, also against a write that is under way
+// because the server does not read.
+func TestCutEndsAWriteUnderWay(t *testing.T) {
+	r := newRig(t)
+	d := &Dialer{}
+	near, err := d.Dial(t.Context(), "tcp", r.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := r.accept(near)
+	if err := d.Apply("queued", nil, Rule{Jitter: 1}); err != nil {
+		t.Fatal(err)
+	}
+	data := pattern(32 << 20)
+	written := blocked(func() error { _, err := near.Write(data); return err })
+	c := near.(*conn)
+	sending := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.flows[out].sending && c.flows[out].size >= limit
+	}
+	await(t, "the buffers are full", sending)
+	if err := d.Apply("cut", nil, Rule{CutOut: true}); err != nil {
+		t.Fatal(err)
+	}
+	if sending() {
+		t.Error("it is sending still")
+	}
+	d.Lift("cut")
+	got := make([]byte, len(data))
+	if _, err := io.ReadFull(far, got); err != nil || !slices.Equal(got, data) {
+		t.Errorf("%v", err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	d.Lift("queued")
 }
