@@ -65,6 +65,10 @@ func (f fault) felt() string {
 		did = e.Broken > 0
 	case scenario.ActDelay, scenario.ActThrottle:
 		did = e.LateBytes > 0
+	case scenario.ActCutKill:
+		// What is kept back is the end of the connections, which is no byte: that
+		// the client died while it was cut off is the proof.
+		did = true
 	}
 	if !did {
 		return "nobody can have felt it: " + told(e)
