@@ -132,6 +132,7 @@ func TestServerKilled(t *testing.T) {
 // A fault that would stop more than the one client is refused, also where no
 // validation stood in the way.
 func TestPauseOfTwoClientsIsRefused(t *testing.T) {
+	t.Parallel()
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Workload: &scenario.Workload{Kind: scenario.HotKey, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
 		Clients:  []int{4}, TTL: duration(time.Second), Warmup: duration(100 * time.Millisecond),

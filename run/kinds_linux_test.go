@@ -78,6 +78,7 @@ func load(kind string) *scenario.Workload {
 // Every kind of load on a lock that is right, and those that find something on
 // one that is wrong, whole runs through.
 func TestLoads(t *testing.T) {
+	t.Parallel()
 	short := duration(1500 * time.Millisecond)
 	try(t, []trial{
 		{"try-storm", "reference/mutex", scenario.Settings{Workload: load(scenario.TryStorm), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
@@ -109,6 +110,7 @@ func TestLoads(t *testing.T) {
 
 // Who a fault killed is told as such, and proves nothing against the lock.
 func TestHolderKill(t *testing.T) {
+	t.Parallel()
 	ttl := duration(time.Second)
 	out := try(t, []trial{
 		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3300 * time.Millisecond), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
@@ -175,6 +177,7 @@ func TestHolderKill(t *testing.T) {
 // Faults at named steps hit a client that stands there; the step that nobody
 // comes to is a miss.
 func TestStepFaults(t *testing.T) {
+	t.Parallel()
 	ttl := duration(time.Second)
 	at := duration(200 * time.Millisecond)
 	effective := func(t *testing.T, r scenario.Result) {

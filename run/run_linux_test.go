@@ -115,6 +115,7 @@ func TestControls(t *testing.T) {
 // The fault finds its holder, and the history proves it: the lease is outlived,
 // the plain register damaged, the fenced one not.
 func TestHolderPause(t *testing.T) {
+	t.Parallel()
 	// A long hold, so that the pause falls between the reads and the writes and
 	// not into the moment between the writes and the release.
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
