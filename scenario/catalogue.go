@@ -116,6 +116,7 @@ const (
 // topologies it runs, and this version runs servers as processes only.
 const (
 	TopologySingle = "single"
+	topologyQuorum = "quorum"
 	EnvProcess     = "process"
 	EnvDocker      = "docker"
 	EnvExternal    = "external"

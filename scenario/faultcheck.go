@@ -230,11 +230,12 @@ func (c faultCheck) wire() {
 func (c faultCheck) overlaps(before []Fault) (valid bool) {
 	for _, b := range slices.Backward(before) {
 		k, ok := ParseFaultKind(b.Kind)
-		if !ok || c.fault.At >= b.end() {
+		end := b.end(c.sc.Topology)
+		if !ok || c.fault.At >= end {
 			continue
 		}
 		if what := inCommon(c.kind, k); what != "" {
-			c.add(c.at+".at", fmt.Sprintf("write %s or later", b.end()), "begins at %s, before %s at %s has ended, and both %s", c.fault.At, k, b.At, what)
+			c.add(c.at+".at", fmt.Sprintf("write %s or later", end), "begins at %s, before %s at %s has ended, and both %s", c.fault.At, k, b.At, what)
 			return false
 		}
 	}

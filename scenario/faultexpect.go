@@ -214,5 +214,5 @@ func goesOn(topology string, k FaultKind) bool {
 		return topology == TopologySingle
 	}
 	_, numbered := k.Node()
-	return topology == "quorum" && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
+	return topology == topologyQuorum && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
 }

@@ -96,6 +96,18 @@ func TestDefaultsOfEachAction(t *testing.T) {
 	}
 }
 
+// What hits the servers one after another needs room for all of them.
+func TestEachServerNeedsItsTime(t *testing.T) {
+	last := map[string]time.Duration{}
+	for _, kind := range []string{"leader-restart", "each-restart", "each-pause"} {
+		sc := expand(t, parse(t, "name: t\nscenarios:\n  - {name: b, recipes: etcd/mutex, topology: quorum, workload: hot-key, faults: "+kind+"}\n"))[0]
+		last[kind] = sc.Duration.D()
+	}
+	if last["each-restart"] < last["leader-restart"]+9*time.Second || last["each-pause"] < last["each-restart"]+3*10*time.Second {
+		t.Errorf("durations %v", last)
+	}
+}
+
 // A fault that repeats has its times written out, and what the seed decides is
 // decided.
 func TestRepeatedFaults(t *testing.T) {

@@ -25,8 +25,21 @@ func (f Fault) kind() FaultKind {
 	return k
 }
 
-// end is when a fault is over, if it finds its target at once.
-func (f Fault) end() Duration { return f.At + f.For }
+// end is when a fault is over, if it finds its target at once. One that hits the
+// servers of a topology one after another gives each time to get well.
+func (f Fault) end(topology string) Duration {
+	if f.kind().Target != TargetEach {
+		return f.At + f.For
+	}
+	servers := Duration(3)
+	switch topology {
+	case TopologySingle:
+		servers = 1
+	case topologyQuorum:
+		servers = 5
+	}
+	return f.At + servers*(f.For+electionRoom)
+}
 
 // aimsAtClient reports whether a fault hits one client, and so needs that client
 // alone in its process. The workload takeover is there to kill many holders at
@@ -81,7 +94,7 @@ func occurrences(spec FaultSpec, i int, sc Scenario, r RecipeFacts, window Durat
 		f.At += Duration(n) * every
 		// Without a count the window decides, by the latest time that the seed may
 		// choose, so that another seed does not make another number of faults.
-		if spec.Count == nil && n > 0 && f.end()+within+recovery(sc, f.kind(), r) > window {
+		if spec.Count == nil && n > 0 && f.end(sc.Topology)+within+recovery(sc, f.kind(), r) > window {
 			break
 		}
 		f.At += drawn(sc.Seed, i, n, within)
@@ -163,7 +176,7 @@ func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 func faultsEnd(sc Scenario, r RecipeFacts) Duration {
 	var end Duration
 	for _, f := range sc.Faults {
-		end = max(end, f.end()+recovery(sc, f.kind(), r))
+		end = max(end, f.end(sc.Topology)+recovery(sc, f.kind(), r))
 	}
 	return end
 }
