@@ -127,7 +127,7 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	defer log.Close()
 
-	wires, err := newWires(ctx, fmt.Sprint(i), sc, s, r.dropper)
+	wires, err := newWires(ctx, fmt.Sprint(i), sc, s, keys, r.dropper)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	if err != nil {
 		return fmt.Errorf("start the workers: %w", err)
 	}
-	wires.pool = pool
+	wires.pool, wires.board = pool, board
 	samples, err := r.drive(ctx, sc, stage{servers: s, pool: pool, board: board, wires: wires, keys: keys}, dir)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/netdrop"
 	"github.com/lockbench/lockbench/scenario"
@@ -29,8 +30,11 @@ const (
 // is to be cut off and then killed, a dialer would die with it, so that cuts are
 // made by proxies that live here.
 type wires struct {
-	pool      *workloads.Pool // set once the clients are there
-	name      string          // tells the scenario's rules from those of others in the kernel
+	pool      *workloads.Pool  // set once the clients are there
+	board     *workloads.Board // likewise
+	cluster   *cluster.Cluster // nil for the reference backend
+	keys      []string
+	name      string // tells the scenario's rules from those of others in the kernel
 	clients   []uint32
 	addresses []string // of the servers, and of those that tell where the leader is
 
@@ -49,8 +53,8 @@ type applied struct {
 }
 
 // newWires prepares what the scenario's faults need. The caller owes a close.
-func newWires(ctx context.Context, name string, sc scenario.Scenario, s servers, d *netdrop.Dropper) (_ *wires, err error) {
-	w := &wires{name: name, applied: map[string]applied{}, addresses: append(append([]string{}, s.addresses...), s.directory...)}
+func newWires(ctx context.Context, name string, sc scenario.Scenario, s servers, keys []string, d *netdrop.Dropper) (_ *wires, err error) {
+	w := &wires{name: name, cluster: s.cluster, keys: keys, applied: map[string]applied{}, addresses: append(append([]string{}, s.addresses...), s.directory...)}
 	for c := range uint32(sc.Clients) {
 		w.clients = append(w.clients, c)
 	}
@@ -228,9 +232,19 @@ func (w *wires) Lift(ctx context.Context, id string) (e chaos.Effect, err error)
 	return e, err
 }
 
-// Peers implements chaos.Wires.
+// Peers implements chaos.Wires. Of a client that holds a key whose place is one
+// of several servers, it is that one.
 func (w *wires) Peers(ctx context.Context, client uint32) ([]string, error) {
-	return w.pool.Peers(ctx, client)
+	peers, err := w.pool.Peers(ctx, client)
+	st := w.board.Status(client)
+	if err != nil || len(peers) < 2 || w.cluster == nil || st.State != workloads.Holding {
+		return peers, err
+	}
+	node, err := w.cluster.WhoHas(ctx, w.keys[st.Key])
+	if err != nil {
+		return peers, nil // it has no such place, or not now
+	}
+	return w.cluster.Addresses()[node : node+1], nil
 }
 
 // Skew implements chaos.Wires.
