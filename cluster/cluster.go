@@ -345,6 +345,25 @@ func (c *Cluster) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
+// stopNodes ends the processes of all servers.
+func (c *Cluster) stopNodes(ctx context.Context) error {
+	stop := func(_ int, n *Node) error {
+		if n.Process == nil {
+			return nil // it was never launched
+		}
+		return n.Process.Stop(ctx, 10*time.Second)
+	}
+	nodes := slices.Concat(c.Nodes(), c.watchers)
+	var last []*Node
+	if _, ok := c.driver.(leaving); ok && c.readyIn > 0 {
+		if leader, err := c.leader(ctx); err == nil {
+			last = []*Node{nodes[leader]}
+			nodes = slices.Delete(nodes, leader, leader+1)
+		}
+	}
+	return errors.Join(sideBySide(nodes, stop), sideBySide(last, stop))
+}
+
 // Stop ends the servers, politely for ten seconds or until ctx ends, and
 // removes their data. The logs stay. A second call waits for the first.
 func (c *Cluster) Stop(ctx context.Context) error {
@@ -356,12 +375,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 			defer s.changing.Unlock()
 		}
 		c.detachAll(ctx)
-		c.stopErr = sideBySide(slices.Concat(c.Nodes(), c.watchers), func(_ int, n *Node) error {
-			if n.Process == nil {
-				return nil // it was never launched
-			}
-			return n.Process.Stop(ctx, 10*time.Second)
-		})
+		c.stopErr = c.stopNodes(ctx)
 		c.stopErr = errors.Join(c.stopErr, c.links.close())
 		if err := os.RemoveAll(c.dir); err != nil {
 			c.stopErr = errors.Join(c.stopErr, fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err))

@@ -53,6 +53,9 @@ type related interface {
 	whole(ctx context.Context, c *Cluster) error
 }
 
+// leaving is a driver whose leader ends sooner once the others have ended.
+type leaving interface{ leavesLast() }
+
 // errFollower: counters tells that the node applies what another sends it.
 var errFollower = errors.New("a follower")
 

@@ -29,6 +29,10 @@ func (etcd) links(topology string) []linkPort {
 	return []linkPort{{place: 1}}
 }
 
+// leavesLast: a leader that ends hands over first, and waits for seconds for one
+// who takes over if the others are about to end too.
+func (etcd) leavesLast() {}
+
 func (etcd) reserved() []string {
 	return []string{
 		"name", "data-dir", "wal-dir", "listen-client-urls", "advertise-client-urls", "listen-peer-urls",
