@@ -59,7 +59,7 @@ func start(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.
 		settings = clustertest.FastZooKeeper()
 	}
 	c = clustertest.Start(t, backend, topology, settings)
-	return impls.Config{Addresses: c.Addresses(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
+	return impls.Config{Addresses: c.Addresses(), Topology: topology, Directory: c.Directory(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
 		nodes, err := c.Counters(t.Context())
 		if err != nil {
 			t.Fatal(err)
