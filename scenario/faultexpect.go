@@ -63,8 +63,8 @@ func underFault(sc Scenario, r RecipeFacts, f Fault, calm Expect) Expect {
 	return e
 }
 
-// gentle reports whether a fault delays no call for so long that its effect
-// could come after a lease, and makes none of them doubtful.
+// gentle reports whether a fault delays no call, whose effect could then come
+// after a lease, and makes none of them doubtful.
 func gentle(k FaultKind) bool {
 	switch k.Action {
 	case ActKill:
@@ -72,7 +72,7 @@ func gentle(k FaultKind) bool {
 	case ActPause:
 		return k.Target == TargetNonholder
 	}
-	return k.Action == ActDelay || k.Action == ActMove
+	return k.Action == ActMove
 }
 
 // atStep: what a crash or a pause at the worst place does is the user's
