@@ -58,9 +58,6 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				freed.Broadcast()
 				mu.Unlock()
 			}
-			mu.Lock()
-			freed.Broadcast() // nothing waits any more
-			mu.Unlock()
 		})
 	}
 	wg.Wait()
