@@ -47,7 +47,7 @@ func checks() []Check {
 		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, acquireAnswerLost},
 		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, releaseAnswerLost},
 		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", tries, nil, unreachable},
-		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock", nil, func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
+		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock, and not moved by setting that", nil, func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
 		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", append(about(impls.Expiry), careful...), ttl, expiry},
 		{"extend", "a lease that is extended lives on", about(impls.NonBlocking, impls.Extends), ttl, extend},
 		{"kept session", "a session outlives its TTL while its client lives", tries, session, keptSession},

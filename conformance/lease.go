@@ -8,23 +8,28 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// leaseEnd uses a client whose clock is an hour ahead.
+// leaseEnd uses a client whose clock is an hour ahead, and is then set, forward
+// and back.
 func leaseEnd(t T, s Subject) {
 	key := s.key(t)
-	s.Config.Clock = ahead{s.Config.Clock, time.Hour}
-	opened := s.Config.Clock.Now()
+	clock := impls.NewSkewedClock(ahead{s.Config.Clock, time.Hour})
+	s.Config.Clock = clock
+	opened := impls.Monotonic(clock)
 	c := s.open(t)
-	h := s.acquire(t, c, key)
-	after := s.Config.Clock.Now()
-	if h.LeaseEnd().IsZero() {
-		t.Logf("the recipe cannot tell when its lease ends")
+	for _, by := range []time.Duration{0, 2 * time.Hour, -2 * time.Hour} {
+		clock.Set(by)
+		h := s.acquire(t, c, key)
+		after := impls.Monotonic(clock)
+		end := h.LeaseEnd()
 		release(t, h)
-		return
+		if end.IsZero() {
+			t.Logf("the recipe cannot tell when its lease ends")
+			return
+		}
+		if !end.After(opened) || !end.Before(after.Add(s.Config.TTL)) {
+			t.Errorf("with its clock set by %v, the lease ends %v after the client was opened; it was granted %v after, for %v", by, end.Sub(opened), after.Sub(opened), s.Config.TTL)
+		}
 	}
-	if end := h.LeaseEnd(); !end.After(opened) || !end.Before(after.Add(s.Config.TTL)) {
-		t.Errorf("the lease ends %v after the client was opened; it was granted %v after, for %v", end.Sub(opened), after.Sub(opened), s.Config.TTL)
-	}
-	release(t, h)
 }
 
 // ahead is a clock that is fast.

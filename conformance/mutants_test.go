@@ -183,6 +183,9 @@ func mutants() map[string]struct {
 		"counts the lease by another clock": {"lease's end", mutant{hold: func(h *mutantHold) {
 			h.end = func() time.Time { return time.Now().Add(time.Second) }
 		}}},
+		"counts the lease by its clock's hands": {"lease's end", mutant{open: func(cfg *impls.Config) {
+			cfg.Clock = struct{ impls.Clock }{cfg.Clock} // which has no Monotonic
+		}}},
 		"counts the lease from the answer": {"lease's end", mutant{hold: func(h *mutantHold) {
 			end := h.Hold.LeaseEnd().Add(time.Second) // a slow answer, so to speak
 			h.end = func() time.Time { return end }
