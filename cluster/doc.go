@@ -65,6 +65,6 @@
 // end, and writes that nobody else has are lost, as its data are replaced by a
 // copy of the new primary's. Decisions tells what it did.
 //
-// It may import supervise, faultnet, scenario (for the types of the record) and impls
-// (for accounts and limits), and client libraries.
+// It may import supervise, faultnet, scenario (for the types of the record) and
+// impls (for accounts and limits), and client libraries.
 package cluster
