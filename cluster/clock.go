@@ -71,7 +71,7 @@ func (c *Cluster) setClock(ctx context.Context, n *Node, by time.Duration) (how 
 	err = withShim(n, func(s *shimState) error {
 		s.ahead.Store(int64(by))
 		read := s.read.Load()
-		how = fmt.Sprintf("preloaded library, through which it has read its clock %d times before", read)
+		how = fmt.Sprintf("preloaded library; through it the server has read its clock %d times before", read)
 		d, tells := c.driver.(timed)
 		if !tells || n.paused() {
 			return nil

@@ -151,7 +151,7 @@ func (memcached) evict(ctx context.Context, _ *Cluster, n *Node, key string) (ho
 	if err := filling.until(ctx, key); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("evicted from slab class %d, after %d fillers of %d bytes each", item.class, filling.filled, item.size), nil
+	return fmt.Sprintf("filled until it was evicted; from slab class %d, after %d fillers of %d bytes each", item.class, filling.filled, item.size), nil
 }
 
 // filling is a class of sizes that is being filled.

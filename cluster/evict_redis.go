@@ -80,7 +80,7 @@ func (redis) evict(ctx context.Context, c *Cluster, n *Node, key string) (how st
 	if err != nil {
 		return "", fmt.Errorf("%w (policy %s, maxmemory %s)", err, policy, during["maxmemory"])
 	}
-	return fmt.Sprintf("evicted by %s at maxmemory %s, after %d fillers of %d KiB", policy, during["maxmemory"], filled, redisFiller>>10), nil
+	return fmt.Sprintf("filled until it was evicted; by %s at maxmemory %s, after %d fillers of %d KiB", policy, during["maxmemory"], filled, redisFiller>>10), nil
 }
 
 // redisFill puts in fillers until the key is evicted, and tells how many.

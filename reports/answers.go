@@ -21,6 +21,9 @@ func answers(r run, es []*experiment) []string {
 		}
 	}
 	for _, e := range es {
+		if matrixed(es) {
+			break // who looks for faults does not ask for speed
+		}
 		if !e.uncontended() && len(e.faults) == 0 && !e.open() && len(e.counts) > 0 && !e.onlyControls() && !e.meantToFail() {
 			n := e.counts[len(e.counts)-1]
 			out = append(out, fastest(e, n, "Fastest under contention ("+e.brief()+")", "acquires/s")...)

@@ -56,7 +56,7 @@ func backendsOf(es []*experiment) []string {
 }
 
 // maxSubjects is how many columns of a matrix stand side by side.
-const maxSubjects = 6
+const maxSubjects = 4
 
 // matrix is a backend's recipes against the faults that they met.
 func (b *builder) matrix(es []*experiment, backend string) []table {
@@ -83,11 +83,13 @@ func (b *builder) matrix(es []*experiment, backend string) []table {
 			met[name][who] = append(met[name][who], r)
 		}
 	}
+	// Those of one topology met the same faults, and stand together.
+	slices.SortStableFunc(subjects, func(x, y string) int { return cmp.Compare(topologyOf(x), topologyOf(y)) })
 	for some := range slices.Chunk(subjects, maxSubjects) {
 		t := table{Title: clean(backend), Head: "fault"}
 		for _, who := range some {
-			name, topology, _ := strings.Cut(strings.TrimPrefix(who, backend+"/"), " ")
-			t.Cols = append(t.Cols, column{Group: name, Name: cmp.Or(strings.Trim(topology, "()"), "single"), Left: true})
+			name, _, _ := strings.Cut(strings.TrimPrefix(who, backend+"/"), " ")
+			t.Cols = append(t.Cols, column{Group: name, Name: cmp.Or(topologyOf(who), "single"), Left: true})
 		}
 		for _, name := range order {
 			line := row{Head: name}
@@ -103,6 +105,12 @@ func (b *builder) matrix(es []*experiment, backend string) []table {
 		tables = append(tables, t)
 	}
 	return tables
+}
+
+// topologyOf is the topology that a label names; "" for the usual one.
+func topologyOf(label string) string {
+	_, topology, _ := strings.Cut(label, " (")
+	return strings.TrimSuffix(topology, ")")
 }
 
 // fate is what became of one lock under one fault.

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/scenario"
@@ -27,8 +28,12 @@ func (b *builder) safety(es []*experiment) section {
 				column{Group: "fenced reg.", Name: "lost"}, column{Group: "fenced reg.", Name: "refused"})
 		}
 		t.Cols = append(t.Cols, column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
-		b.rows(&t, e, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
-		t.Below = faultLines(e)
+		told := e
+		if matrix {
+			told = e.surprising()
+		}
+		b.rows(&t, told, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
+		t.Below = faultLines(told)
 		s.Tables = append(s.Tables, t)
 	}
 	return s
@@ -270,6 +275,16 @@ func kills(f scenario.FaultResult) bool {
 func lasts(f scenario.FaultResult) bool {
 	what, _ := scenario.ParseFaultKind(f.Kind)
 	return what.OnClient() && !what.Instant()
+}
+
+// surprising is what of an experiment did not come out as expected.
+func (e *experiment) surprising() *experiment {
+	some := *e
+	some.rows = slices.DeleteFunc(slices.Clone(e.rows), func(name string) bool {
+		c := asExpected(done(e.of(name))).Class
+		return c == good || c == mute
+	})
+	return &some
 }
 
 func allSafe(e *experiment) bool {

@@ -113,8 +113,9 @@ func (e *experiment) clientsColumn() []column {
 // contended: how fast a lock goes round when many want it.
 func (b *builder) contended(es []*experiment) section {
 	s := section{Title: "CONTENDED", Lead: "Many clients want the same keys. A grant can follow a grant no sooner than hold + handoff; how often waiters ask decides the handoff of a polling lock."}
+	noSpeed := matrixed(es) // who looks for faults does not ask for speed
 	for _, e := range es {
-		if e.uncontended() || len(e.faults) > 0 || e.meantToFail() {
+		if e.uncontended() || len(e.faults) > 0 || e.meantToFail() || noSpeed {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
@@ -160,9 +161,10 @@ func (b *builder) tries(es []*experiment) section {
 // cost: what an acquire costs both sides.
 func (b *builder) cost(es []*experiment) section {
 	s := section{Title: "COST", Lead: "What one acquire costs: requests from the servers' own counters, processor time of both sides (seconds per 1000 acquires = milliseconds each)."}
+	noSpeed := matrixed(es)
 	s.Tables = nonEmpty(b.price(es))
 	for _, e := range es {
-		if len(e.faults) > 0 || e.meantToFail() {
+		if len(e.faults) > 0 || e.meantToFail() || noSpeed {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn(), Detail: e.uncontended()}
