@@ -33,7 +33,7 @@ func (d *derivation) judge() {
 func (d *derivation) promised() checker.Options {
 	s := d.scenario
 	o := checker.Options{
-		Leased: d.info.Bound.Leased(), Fencing: d.info.Fencing, Reentrant: s.Workload.Kind == scenario.Reentrant,
+		Leased: d.info.Bound.Leased(), Fencing: d.info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
 		// Those that ask several servers, or that stand in a queue, refuse a try
 		// for the sake of one that has not got the lock yet.
 		TriesYield: d.info.Promises(impls.Available) || d.info.Promises(impls.Ordered),
@@ -68,9 +68,12 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 		ContendedGrants: rep.ContendedGrants, LongestStuckNS: rep.Stuck.Length(), TakeoverBoundNS: int64(o.Takeover),
 		Causes: []scenario.Cause{},
 	}
-	if d.info.Fencing {
+	switch {
+	case d.info.FencedOn(d.scenario.Topology):
 		safety.TokenRegressions = ptr(rep.TokenRegressions)
-	} else {
+	case d.info.Fencing:
+		d.unmeasured("token_regressions", "on %s servers the recipe does not promise that its tokens grow", d.scenario.Topology)
+	default:
 		d.unmeasured("token_regressions", "the recipe has no fencing tokens")
 	}
 	d.registers(rep)

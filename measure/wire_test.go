@@ -160,3 +160,23 @@ func TestOrphans(t *testing.T) {
 		t.Errorf("orphans %v, warnings %v", r.Safety.Orphans, r.Warnings)
 	}
 }
+
+// Where a recipe does not promise that its tokens grow, one that does not is no
+// breach, and is not counted.
+func TestTokensOfATopology(t *testing.T) {
+	for topology, want := range map[string]string{"single": scenario.Broken, "replicated": scenario.Kept} {
+		info := leased()
+		info.Fencing, info.Unfenced = true, []string{"replicated"}
+		s := newStory(info, 2)
+		s.in.scenario.Topology = topology
+		s.hold(0, "a", 10, 12, 20)
+		s.hold(1, "b", 30, 32, 40)
+		for i := range s.in.history.Calls {
+			s.in.history.Calls[i].Fence = 7
+		}
+		r := s.result()
+		if r.Safety.Promise != want || (r.Safety.TokenRegressions == nil) != (topology == "replicated") {
+			t.Errorf("%s: promise %s, regressions %v", topology, r.Safety.Promise, r.Safety.TokenRegressions)
+		}
+	}
+}
