@@ -52,7 +52,9 @@ func (m mysql) formReplicas(ctx context.Context, c *Cluster) error {
 		"CREATE DATABASE "+mysqlDatabase,
 		// Clients may come from any loopback address.
 		"CREATE USER "+mysqlUser+"@'127.%'", "CREATE USER "+mysqlUser+"@'localhost'",
-		"GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'127.%'", "GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'localhost'")
+		"GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'127.%'", "GRANT ALL ON "+mysqlDatabase+".* TO "+mysqlUser+"@'localhost'",
+		// A clean-up of a row lock looks for its own transaction among all.
+		"GRANT PROCESS ON *.* TO "+mysqlUser+"@'127.%'", "GRANT PROCESS ON *.* TO "+mysqlUser+"@'localhost'")
 	if err != nil {
 		return err
 	}
