@@ -102,8 +102,8 @@ type Settings struct {
 	//
 	// Where a hold may outlast a TTL that nobody renews, safe is not expected
 	// by default, for that is the user's experiment; nor are safe and kept of a
-	// recipe that does not promise to exclude, nor, where a release may come
-	// late, of one that frees what another holds.
+	// recipe that does not promise to exclude, nor, under a fault, of one that
+	// frees what another holds.
 	Expect *Expect `yaml:"expect"`
 	// ExpectFor does the same for single recipes, over Expect.
 	ExpectFor map[string]Expect `yaml:"expect_for"`
