@@ -264,3 +264,42 @@ func TestAHealThatFails(t *testing.T) {
 		t.Errorf("events %v, did %v", got, played.played(""))
 	}
 }
+
+// The rule of a reset or of a lost reply is lifted before the fault's heal. The
+// end of the run must not keep it in force.
+func TestTheRunEndsBeforeARuleIsLifted(t *testing.T) {
+	for _, kind := range []string{"holder-reset", "holder-reply-lost"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		played := &tape{meddle: func(call string) error {
+			if strings.HasPrefix(call, "apply") {
+				cancel()
+			}
+			return nil
+		}}
+		_, _, err := tryRun(t, ctx, Schedule{
+			Faults: []scenario.Fault{{Kind: kind}}, Gate: &fakeGate{}, Wires: fakeWires{tape: played}, Journal: fakeJournal{played},
+		}, time.Minute)
+		if err != nil || len(played.played("lift")) != 1 || len(played.played("end")) != 1 {
+			t.Errorf("%s: did %v, error %v", kind, played.played(""), err)
+		}
+	}
+}
+
+// A step back that took all its time leaves the next one as much.
+func TestEveryStepBackHasItsOwnTime(t *testing.T) {
+	f := &fault{engine: &engine{Schedule: Schedule{Clock: history.NewClock()}}}
+	in := &injection{fault: f}
+	f.undo.push(in)
+	var spent context.Context
+	nothing := func() error { return nil }
+	_ = in.do("second", func(ctx context.Context) error {
+		if ctx.Err() != nil || spent.Err() == nil {
+			t.Errorf("the second step back has the context of the first: %v, %v", ctx.Err(), spent.Err())
+		}
+		return nil
+	}, nothing)
+	_ = in.do("first", func(ctx context.Context) error { spent = ctx; return nil }, nothing)
+	if err := in.close(t.Context()); err != nil || spent == nil {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -121,8 +122,10 @@ func (w fakeWires) Apply(_ context.Context, id string, clients []uint32, address
 	return "dialer", w.note("apply %s %v %v", id, clients, addresses)
 }
 
-func (w fakeWires) Lift(_ context.Context, id string) (Effect, error) {
+// Lift fails, as the real one does, when nobody waits for its answer any more.
+func (w fakeWires) Lift(ctx context.Context, id string) (Effect, error) {
 	err := w.note("lift %s", id)
+	err = errors.Join(err, ctx.Err())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.effects == nil || len(*w.effects) == 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// undoLimit is how long the heal of one fault may take, also after the run's
-// own context has ended.
-const undoLimit = 30 * time.Second
+// undoLimit is how long one step back may take, also after the run's own context
+// has ended: the longest is to start a server again, as long as that may take.
+const undoLimit = time.Minute
 
 // injection is one try of a fault: whom it hits, and what it has done to them
 // that has to be undone. It belongs to the goroutine of its fault, and to the
@@ -73,9 +73,12 @@ func (in *injection) settle(what string) {
 	in.steps = slices.DeleteFunc(in.steps, func(s step) bool { return s.what == what })
 }
 
-// back undoes the last step. The error is kept for close as well: something is
-// left.
+// back undoes the last step, on a context of its own: neither the end of the run
+// nor a step that took all its time may keep anybody from healing. The error is
+// kept for close as well: something is left.
 func (in *injection) back(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
 	last := len(in.steps) - 1
 	s := in.steps[last]
 	in.steps = in.steps[:last]
@@ -112,16 +115,13 @@ func (in *injection) record() error {
 	return errors.Join(err, f.log(e))
 }
 
-// close undoes all steps, the last first, whatever fails, and does so on a
-// context of its own: the end of the run must not keep anybody from healing. The
-// error names what is left. A second close does nothing.
+// close undoes all steps, the last first, whatever fails. The error names what is
+// left. A second close does nothing.
 func (in *injection) close(ctx context.Context) error {
 	f := in.fault
 	if !f.undo.remove(in) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
-	defer cancel()
 	defer f.claims.leave(f.id, in.aim.claims)
 
 	heals := in.recorded && len(in.steps) > 0
