@@ -13,8 +13,8 @@ import (
 // judged, servers get well again), and a run (servers start, the report is
 // written). Measured on two cores, and rounded up.
 const (
-	scenarioOverhead = 3 * time.Second
-	runOverhead      = 15 * time.Second
+	scenarioOverhead = 3500 * time.Millisecond
+	runOverhead      = 20 * time.Second
 )
 
 // Selection is the part of a suite that fits a budget.

@@ -274,6 +274,9 @@ type Witness struct {
 	Cause    string        `json:"cause,omitempty"`
 	Faults   []string      `json:"faults,omitempty"` // ids of those that were in force for its clients, or for servers
 	Calls    []WitnessCall `json:"calls"`
+	// Around has what else the nearest attempts on its key did, in the two seconds
+	// before and after: of the first witness of each class.
+	Around []WitnessCall `json:"around,omitempty"`
 }
 
 // WitnessCall is one call of a witness; stamps are relative to the scenario's

@@ -88,6 +88,7 @@ func filled() scenario.Document {
 				Witnesses: []scenario.Witness{{
 					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text, Faults: []string{text},
 					Calls: []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1}},
+					Around: []scenario.WitnessCall{{Client: 2, Seq: 1, Kind: "cleanup", Outcome: "released", Attempt: "b", InvokeNS: 1, ReturnNS: 2}},
 				}},
 				Damage: []string{text},
 			},
