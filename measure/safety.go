@@ -26,7 +26,9 @@ const unboundTTLs = 2
 // judge lets the checker answer, and puts its answers into the result's words.
 func (d *derivation) judge() {
 	o := d.promised()
-	d.answers(checker.Check(d.history, o), o)
+	rep := checker.Check(d.history, o)
+	d.answers(rep, o)
+	d.surround(rep.Witnesses)
 }
 
 // promised is what the checker judges by.
@@ -156,14 +158,19 @@ func (d *derivation) witness(w checker.Witness) scenario.Witness {
 		out.Faults = append(out.Faults, f.id)
 	}
 	for _, c := range w.Calls {
-		call := scenario.WitnessCall{
-			Client: c.Client, Name: d.history.Clients[c.Client], Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
-			Fence: c.Fence, InvokeNS: c.Invoke - d.samples.Start,
-		}
-		if c.Outcome != history.Open && c.Return >= c.Invoke {
-			call.ReturnNS = c.Return - d.samples.Start
-		}
-		out.Calls = append(out.Calls, call)
+		out.Calls = append(out.Calls, d.witnessCall(c))
 	}
 	return out
+}
+
+// witnessCall is a call as witnesses show it.
+func (d *derivation) witnessCall(c history.Call) scenario.WitnessCall {
+	call := scenario.WitnessCall{
+		Client: c.Client, Name: d.history.Clients[c.Client], Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
+		Fence: c.Fence, InvokeNS: c.Invoke - d.samples.Start,
+	}
+	if c.Outcome != history.Open && c.Return >= c.Invoke {
+		call.ReturnNS = c.Return - d.samples.Start
+	}
+	return call
 }
