@@ -100,7 +100,7 @@ func (d *derivation) held(f fault) string {
 	}
 	h := d.holds[i]
 	until := f.healing
-	if a := f.what.Action; a != scenario.ActPause && a != scenario.ActStarve {
+	if f.what.Action != scenario.ActPause {
 		// It goes on to work, and may let go: that this could not pass is what the
 		// fault is about.
 		until = max(f.injected, f.confirmed)
