@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -208,6 +210,15 @@ func (a *app) print(plan plan, format string) error {
 	}
 	if err := a.printSchedule(plan.Scenarios); err != nil {
 		return err
+	}
+	missing := map[string]int{}
+	for _, sc := range plan.Scenarios {
+		if err := run.Unavailable(sc); err != nil {
+			missing[err.Error()]++
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(missing)) {
+		fmt.Fprintf(a.stderr, "%s would be inconclusive: %s\n", scenariosText(missing[why]), why)
 	}
 	fmt.Fprintf(a.stderr, "%s, %v of load, about %v in all\n", scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second),
 		scenario.Estimate(plan.Scenarios, plan.parallel).Round(time.Second))
