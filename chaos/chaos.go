@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -45,6 +46,9 @@ type Process interface {
 	// Signal sends sig after checking that the pid is still the process that
 	// was started.
 	Signal(sig os.Signal) error
+	// AwaitStopped returns when every thread of it stands still because of a
+	// signal.
+	AwaitStopped(ctx context.Context) error
 	// Done is closed when the process has ended.
 	Done() <-chan struct{}
 }
@@ -79,8 +83,10 @@ func Available(kind string) error {
 	if !ok {
 		return fmt.Errorf("no fault %q", kind)
 	}
-	if k.OnClient() && signalled(k.Action) {
-		return pauseAvailable() // a kill too makes sure of its target first
+	// A kill too makes sure of its target first. What cannot be made sure of must
+	// not be reported.
+	if k.OnClient() && signalled(k.Action) && runtime.GOOS != "linux" {
+		return errors.New("that every thread of a process stands still can be told on Linux only; this is " + runtime.GOOS)
 	}
 	return nil
 }

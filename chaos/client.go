@@ -35,13 +35,13 @@ func (f *fault) actOnClient(ctx context.Context, in *injection) error {
 		if in.keepsGate() { // undone last
 			in.steps = append(in.steps, step{undo: func(context.Context) error { f.openGate(); return nil }})
 		}
-		return f.stop(in)
+		return f.stop(ctx, in)
 	case scenario.ActStarve:
-		err := f.stop(in)
+		err := f.stop(ctx, in)
 		in.by("SIGSTOP for 19 of 20 ms")
 		return err
 	case scenario.ActKill:
-		if err := f.stop(in); err != nil {
+		if err := f.stop(ctx, in); err != nil {
 			return err
 		}
 		return f.end(in)
@@ -78,7 +78,7 @@ func (f *fault) still(in *injection, hit func() error) error {
 
 // stop makes the process of a client stand still, and makes sure that it does
 // so while it is what it was chosen for.
-func (f *fault) stop(in *injection) error {
+func (f *fault) stop(ctx context.Context, in *injection) error {
 	p := in.aim.proc
 	in.by("SIGSTOP")
 	in.at = f.Clock.Now()
@@ -86,7 +86,9 @@ func (f *fault) stop(in *injection) error {
 	if err := in.do(goOn, resume, func() error { return p.Signal(syscall.SIGSTOP) }); err != nil {
 		return fmt.Errorf("stop pid %d: %w", p.PID(), err)
 	}
-	if err := waitStopped(p.PID(), stopPatience); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	if err := p.AwaitStopped(ctx); err != nil {
 		return err
 	}
 	if !in.aim.prey.stands() {
@@ -126,7 +128,7 @@ func (f *fault) end(in *injection) error {
 // cutKill ends a client that nobody hears from any more, so that no server sees
 // its end.
 func (f *fault) cutKill(ctx context.Context, in *injection) error {
-	if err := f.stop(in); err != nil {
+	if err := f.stop(ctx, in); err != nil {
 		return err
 	}
 	wire, err := f.apply(ctx, in, f.clientOf(in), nil)

@@ -20,7 +20,7 @@ func TestTheClockOfADeadClient(t *testing.T) {
 	c, played := startChild(t), &tape{}
 	played.meddle = func(call string) error {
 		if strings.HasSuffix(call, " 0s") {
-			_ = c.p.Kill()
+			_ = c.Kill()
 			return errors.New("no answer")
 		}
 		return nil
@@ -37,7 +37,7 @@ func TestTheClockOfADeadClient(t *testing.T) {
 func TestCutKill(t *testing.T) {
 	c, played := startChild(t), &tape{}
 	wires := fakeWires{tape: played, applied: func(faultnet.Rule) {
-		if still, err := allStopped(c.PID()); err != nil || !still {
+		if still, err := c.Stopped(); err != nil || !still {
 			t.Errorf("the cut came while the client could act (%v)", err)
 		}
 		if dead(c) {
@@ -77,7 +77,7 @@ func TestStarve(t *testing.T) {
 	if begun := played.played("begin"); len(begun) != 1 || !strings.HasSuffix(begun[0], "stops 1") {
 		t.Errorf("the journal has %q", begun)
 	}
-	if still, err := allStopped(c.PID()); err != nil || still {
+	if still, err := c.Stopped(); err != nil || still {
 		t.Errorf("the process is stopped (%v)", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestCutKillWithoutACut(t *testing.T) {
 	if got := names(events); !equal(got, miss...) || !strings.Contains(events[1].Reason, "no such wire") || len(kills) > 0 || dead(c) {
 		t.Errorf("events %+v, kills %v, dead %v", events, kills, dead(c))
 	}
-	if still, err := allStopped(c.PID()); err != nil || still {
+	if still, err := c.Stopped(); err != nil || still {
 		t.Errorf("the process is stopped (%v)", err)
 	}
 	if got := played.played("lift"); len(got) != 1 {

@@ -155,6 +155,7 @@ func (j fakeJournal) End(id string) error { return j.note("end %s", id) }
 // idleProcess is a process of which only the pid matters.
 type idleProcess struct{}
 
-func (idleProcess) PID() int               { return 4711 }
-func (idleProcess) Signal(os.Signal) error { return os.ErrProcessDone }
-func (idleProcess) Done() <-chan struct{}  { return nil }
+func (idleProcess) PID() int                           { return 4711 }
+func (idleProcess) Signal(os.Signal) error             { return os.ErrProcessDone }
+func (idleProcess) AwaitStopped(context.Context) error { return os.ErrProcessDone }
+func (idleProcess) Done() <-chan struct{}              { return nil }

@@ -94,9 +94,10 @@ func (f *fault) injected(ctx context.Context, in *injection) (*injection, error)
 
 // impossible says why a fault cannot be injected, whoever its target were.
 func (f *fault) impossible() error {
+	if err := Available(f.Kind); err != nil {
+		return err
+	}
 	switch {
-	case f.kind.Action == "":
-		return fmt.Errorf("no fault %q", f.Kind)
 	case f.kind.OnClient():
 		if f.Wires == nil && !(signalled(f.kind.Action) && f.kind.Action != scenario.ActCutKill) {
 			return fmt.Errorf("%s needs a way to the clients' connections and clocks, and there is none here", f.Kind)

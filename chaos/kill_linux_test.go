@@ -10,12 +10,13 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/supervise"
 )
 
 // dead reports whether the child has ended.
-func dead(c child) bool {
+func dead(c *supervise.Process) bool {
 	select {
-	case <-c.done:
+	case <-c.Done():
 		return true
 	default:
 		return false
@@ -31,7 +32,7 @@ func TestHolderKillMakesSureOfItsTarget(t *testing.T) {
 			return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}, Since: math.MaxInt64}}
 		},
 		holds: func(Holding) bool {
-			if still, err := allStopped(c.PID()); err != nil || !still {
+			if still, err := c.Stopped(); err != nil || !still {
 				t.Errorf("the second look came before the process stood still (%v)", err)
 			}
 			looks++
@@ -80,7 +81,7 @@ func TestHolderKillMissesWithoutHolder(t *testing.T) {
 func TestStepPause(t *testing.T) {
 	c := startChild(t)
 	g := &fakeGate{comes: 3, open: func() {
-		if still, err := allStopped(c.PID()); err != nil || still {
+		if still, err := c.Stopped(); err != nil || still {
 			t.Errorf("the gate was opened before the process was continued (%v)", err)
 		}
 	}}
@@ -144,7 +145,7 @@ func TestStepFaultsThatMiss(t *testing.T) {
 			if got := names(events); !equal(got, "armed", "missed") || !strings.Contains(events[1].Reason, tt.want) || len(kills) > 0 {
 				t.Errorf("events %+v, kills %v", events, kills)
 			}
-			if still, err := allStopped(c.PID()); err != nil || still {
+			if still, err := c.Stopped(); err != nil || still {
 				t.Errorf("the process is stopped (%v)", err)
 			}
 		})

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"math"
-	"os"
 	"os/exec"
 	"sync/atomic"
 	"testing"
@@ -11,34 +10,30 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/supervise"
 )
 
-// child is a real process that does nothing.
-type child struct {
-	p    *os.Process
-	done chan struct{}
-}
-
-func (c child) PID() int                   { return c.p.Pid }
-func (c child) Signal(sig os.Signal) error { return c.p.Signal(sig) }
-func (c child) Done() <-chan struct{}      { return c.done }
-
-func startChild(t *testing.T) child {
+// startChild starts a real process that does nothing.
+func startChild(t *testing.T) *supervise.Process {
 	t.Helper()
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
+	run, err := supervise.Begin(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := child{cmd.Process, make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(c.done)
-	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-c.done
+		if err := run.End(context.Background()); err != nil {
+			t.Error(err)
+		}
 	})
-	return c
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := run.Start(supervise.Command{Name: "sleep", Path: sleep, Args: []string{"60"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestHolderPauseStopsAndContinues(t *testing.T) {
@@ -50,7 +45,7 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 			return []Holding{{Client: 3, Key: 1, Attempt: history.Attempt{9}, Since: math.MaxInt64}}
 		},
 		holds: func(Holding) bool {
-			still, err := allStopped(c.PID())
+			still, err := c.Stopped()
 			seenStopped.Store(err == nil && still)
 			return true
 		},
@@ -62,7 +57,7 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 	if !seenStopped.Load() {
 		t.Error("the second look at the holder came before its process stood still")
 	}
-	if still, err := allStopped(c.PID()); err != nil || still {
+	if still, err := c.Stopped(); err != nil || still {
 		t.Errorf("after the heal the process is still stopped (%v)", err)
 	}
 	if d := events[2].AtNS - events[1].AtNS; d < int64(20*time.Millisecond) {
@@ -111,7 +106,7 @@ func TestHolderPauseHealsWhenTheRunEnds(t *testing.T) {
 	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") {
 		t.Fatalf("events %v", got)
 	}
-	if still, err := allStopped(c.PID()); err != nil || still {
+	if still, err := c.Stopped(); err != nil || still {
 		t.Errorf("the process is still stopped (%v)", err)
 	}
 }

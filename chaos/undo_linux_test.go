@@ -15,11 +15,12 @@ import (
 	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/supervise"
 )
 
 // taped is a real process whose signals are on the tape.
 type taped struct {
-	child
+	*supervise.Process
 	*tape
 }
 
@@ -27,7 +28,7 @@ func (p taped) Signal(sig os.Signal) error {
 	if err := p.note("signal %v", sig); err != nil {
 		return err
 	}
-	return p.child.Signal(sig)
+	return p.Process.Signal(sig)
 }
 
 // twoWay says how what was done is told from its undoing, and of what.
@@ -129,7 +130,7 @@ func TestWhateverHappensIsUndone(t *testing.T) {
 			if gate.state != free {
 				t.Errorf("the gate is left in state %d", gate.state)
 			}
-			if still, err := allStopped(proc.PID()); err != nil || still {
+			if still, err := proc.Stopped(); err != nil || still {
 				t.Errorf("the client's process is stopped (%v)", err)
 			}
 		})

@@ -32,8 +32,7 @@ func (c *Cluster) Pause(ctx context.Context, node int) error {
 	if err := n.Process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("pause a server: %w", err)
 	}
-	// A thread inside of a system call stops only when it leaves it.
-	if err := n.until(ctx, func() (bool, error) { return atRest(n.Process) }); err != nil {
+	if err := n.Process.AwaitStopped(ctx); err != nil {
 		err = fmt.Errorf("pause %s: %w", n.Name, err)
 		if goOn := n.Process.Signal(syscall.SIGCONT); goOn != nil && !errors.Is(goOn, os.ErrProcessDone) {
 			err = errors.Join(err, goOn)

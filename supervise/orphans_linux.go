@@ -34,7 +34,7 @@ func killOrphans(dir string, processes []entry) ([]entry, error) {
 			continue
 		}
 		fields, err := stat(pid)
-		if err != nil || fields[0][0] == 'Z' {
+		if err != nil || stateIn(fields) == 'Z' {
 			continue // it has ended
 		}
 		group, _ := strconv.Atoi(string(fields[2]))

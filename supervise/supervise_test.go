@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		deaf()
 	case "hurt":
 		hurt()
+	case "busy":
+		busy()
 	}
 }
 
@@ -222,6 +224,65 @@ func waitState(t *testing.T, p *supervise.Process, want byte) {
 			t.Fatalf("state %c, want %c", st, want)
 		}
 	}
+}
+
+// A process stands still when all its threads do; one that runs, and one that has
+// ended, does not.
+func TestAwaitStopped(t *testing.T) {
+	run := begin(t)
+	p, err := run.Start(self(t, "busy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if still, err := p.Stopped(); still || err != nil {
+		t.Errorf("it stands still before it was stopped: %v, %v", still, err)
+	}
+	for range 20 {
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.AwaitStopped(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			if still, err := p.Stopped(); !still || err != nil {
+				t.Fatalf("it went on: %v, %v", still, err)
+			}
+		}
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.AwaitStopped(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("waited for one that runs: %v", err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- p.AwaitStopped(context.Background()) }()
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("waited for one that has ended: %v", err)
+	}
+}
+
+// busy keeps several threads at work, and starts new ones.
+func busy() {
+	for range 3 {
+		go func() {
+			for {
+				done := make(chan struct{})
+				go func() {
+					runtime.LockOSThread() // and never unlocks: the thread ends
+					close(done)
+				}()
+				<-done
+			}
+		}()
+	}
+	select {}
 }
 
 func TestPipesExitAndCPU(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -57,17 +58,57 @@ func state(pid int) (byte, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(fields[0]) != 1 {
-		return 0, fmt.Errorf("state of pid %d: unexpected %q", pid, fields[0])
+	return stateIn(fields), nil
+}
+
+// stateIn is the state among the fields of stat.
+func stateIn(fields [][]byte) byte { return fields[0][0] }
+
+// stopped tells whether every thread of a process was stopped by a signal. A
+// thread that was stopped later than others may have started one more, so that
+// the threads must be the same after the look as before it.
+func stopped(pid int) (bool, error) {
+	before, err := threads(pid)
+	if err != nil {
+		return false, err
 	}
-	return fields[0][0], nil
+	for _, t := range before {
+		fields, err := threadStat(pid, t)
+		if errors.Is(err, os.ErrNotExist) {
+			return false, nil // it has ended meanwhile, and the others may run
+		}
+		if err != nil || stateIn(fields) != 'T' {
+			return false, err
+		}
+	}
+	after, err := threads(pid)
+	return slices.Equal(before, after), err
+}
+
+// threads lists the threads of a process.
+func threads(pid int) ([]string, error) {
+	folders, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil, fmt.Errorf("list the threads of pid %d: %w", pid, err)
+	}
+	var list []string
+	for _, f := range folders {
+		list = append(list, f.Name())
+	}
+	return list, nil
 }
 
 // stat returns the fields of /proc/pid/stat from the third, the state, on.
-// The second is the program's name in brackets and may hold anything, brackets
-// too, so the last bracket counts.
-func stat(pid int) ([][]byte, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+func stat(pid int) ([][]byte, error) { return fieldsOf("/proc/"+strconv.Itoa(pid)+"/stat", pid) }
+
+func threadStat(pid int, thread string) ([][]byte, error) {
+	return fieldsOf("/proc/"+strconv.Itoa(pid)+"/task/"+thread+"/stat", pid)
+}
+
+// fieldsOf reads a stat file of a process. The second field is the program's name
+// in brackets and may hold anything, brackets too, so the last bracket counts.
+func fieldsOf(path string, pid int) ([][]byte, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		if errors.Is(err, syscall.ESRCH) {
 			err = os.ErrNotExist

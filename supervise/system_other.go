@@ -38,6 +38,12 @@ func state(pid int) (byte, error) {
 	return s[0], nil
 }
 
+// stopped: nothing here tells of single threads; the system stops them together.
+func stopped(pid int) (bool, error) {
+	st, err := state(pid)
+	return st == 'T', err
+}
+
 // cpuTime has a resolution of 10 ms here: [[dd-]hh:]mm:ss.cc.
 func cpuTime(pid int) (time.Duration, error) {
 	s, err := ps(pid, "time")
