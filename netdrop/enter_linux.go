@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -187,7 +189,21 @@ const namespace = "/proc/thread-self/ns/net"
 func Inside() bool {
 	outside := os.Getenv(envOutside)
 	now, err := os.Readlink(namespace)
-	return outside != "" && err == nil && now != outside
+	if outside == "" || err != nil || now == outside {
+		return false
+	}
+	// A variable that was left behind in an environment must not make the
+	// machine's own network ours.
+	all, err := net.Interfaces()
+	return err == nil && isolated(all)
+}
+
+// isolated reports whether nothing that interfaces of a network namespace do is
+// seen beyond it.
+func isolated(all []net.Interface) bool {
+	return !slices.ContainsFunc(all, func(i net.Interface) bool {
+		return i.Flags&net.FlagUp != 0 && i.Flags&net.FlagLoopback == 0
+	})
 }
 
 // Enter puts this process into a network namespace of its own, where the only
@@ -208,7 +224,9 @@ func Enter() error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), envOutside+"="+now)
+	// Of two variables of a name the first would count.
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, envOutside+"=") })
+	env = append(env, envOutside+"="+now)
 	if through != nil {
 		return fmt.Errorf("enter a network namespace: %w", syscall.Exec(through[0], append(through, os.Args[1:]...), env))
 	}
