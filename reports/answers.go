@@ -117,7 +117,7 @@ func held(e *experiment) []string {
 			if e.load.Kind == scenario.Takeover {
 				continue // what is to be said of it is when others got the lock
 			}
-			kept = append(kept, name+waitText(rs))
+			kept = append(kept, name+waitText(rs)+butText(rs))
 		case scenario.Unsafe:
 			two = append(two, name+brokenText(rs))
 		default:
@@ -172,17 +172,37 @@ func counted(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
+// waitText is the longest that somebody waited for a lock that a fault touched.
+// Who gives up and asks again has waited all the time.
 func waitText(rs []result) string {
-	var longest int64
+	var longest, outage int64
 	for _, r := range rs {
 		for _, f := range r.Faults {
-			longest = max(longest, f.LongestWaitNS)
+			longest, outage = max(longest, f.LongestWaitNS), max(outage, f.OutageNS)
 		}
 	}
-	if longest == 0 {
+	switch {
+	case longest == 0:
 		return ""
+	case outage > longest:
+		return " (nobody was granted it for " + nanos(float64(outage)) + ")"
 	}
 	return " (longest wait " + nanos(float64(longest)) + ")"
+}
+
+// butText says what is not good about a lock that kept one holder at a time.
+func butText(rs []result) string {
+	var but []string
+	if v, _ := answerKinds[1].worst(rs); v == scenario.Broken {
+		but = append(but, "its promise was broken")
+	}
+	if v, _ := answerKinds[2].worst(rs); v == scenario.Stuck {
+		but = append(but, "it was free and yet granted to nobody for too long")
+	}
+	if len(but) == 0 {
+		return ""
+	}
+	return ", but " + list(but)
 }
 
 func brokenText(rs []result) string {

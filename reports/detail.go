@@ -49,7 +49,7 @@ type registerRow struct{ Name, Acknowledged, Final, Lost, Stale, Rejected string
 
 type witnessView struct {
 	Class, Sentence, Cause, Length string
-	Calls                          []string
+	Calls, Others                  []string
 	Picture                        timeline
 	HasPicture                     bool
 }
@@ -209,18 +209,25 @@ func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView 
 	}
 	v.Picture, v.HasPicture = drawWitness(w, faults)
 	for _, c := range w.Calls {
-		line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), stamp(c.InvokeNS))
-		if c.ReturnNS != 0 {
-			line += fmt.Sprintf(", %s at %s", clean(c.Outcome), stamp(c.ReturnNS))
-		} else {
-			line += ", no return"
-		}
-		if c.Fence != 0 {
-			line += fmt.Sprintf(", token %d", c.Fence)
-		}
-		v.Calls = append(v.Calls, line+", attempt "+clean(c.Attempt))
+		v.Calls = append(v.Calls, viewCall(c))
+	}
+	for _, c := range w.Around {
+		v.Others = append(v.Others, viewCall(c))
 	}
 	return v
+}
+
+func viewCall(c scenario.WitnessCall) string {
+	line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), stamp(c.InvokeNS))
+	if c.ReturnNS != 0 {
+		line += fmt.Sprintf(", %s at %s", clean(c.Outcome), stamp(c.ReturnNS))
+	} else {
+		line += ", no return"
+	}
+	if c.Fence != 0 {
+		line += fmt.Sprintf(", token %d", c.Fence)
+	}
+	return line + ", attempt " + clean(c.Attempt)
 }
 
 func faultFacts(f scenario.FaultResult) []fact {

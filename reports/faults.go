@@ -29,14 +29,14 @@ func faultName(e *experiment) string { return clean(strings.Join(e.faults, " + "
 
 // faults shows what every lock made of every fault, and what the faults were.
 func (b *builder) faults(es []*experiment) section {
-	s := section{Title: "FAULTS", Lead: "The worst answer of all runs. Unsafe: two clients held one key at once. Broken: the lock's own answers contradict its promise. Damage: a guarded resource lost updates, with tokens in brackets. Stuck: a free key was not granted in time. Unknown is not good."}
 	if !matrixed(es) {
-		return s
+		return section{Title: "FAULTS", Lead: "What the faults did, and how long it took until somebody was granted a lock again.", Tables: nonEmpty(b.inflicted(es, true))}
 	}
+	s := section{Title: "FAULTS", Lead: "The worst answer of all runs. Unsafe: two clients held one key at once. Broken: the lock's own answers contradict its promise. Damage: a guarded resource lost updates, with tokens in brackets. Stuck: a free key was not granted in time. Unknown is not good."}
 	for _, backend := range backendsOf(es) {
 		s.Tables = append(s.Tables, nonEmpty(b.matrix(es, backend)...)...)
 	}
-	s.Tables = append(s.Tables, nonEmpty(b.inflicted(es))...)
+	s.Tables = append(s.Tables, nonEmpty(b.inflicted(es, false))...)
 	return s
 }
 
@@ -180,24 +180,30 @@ type infliction struct {
 }
 
 // inflicted tells of each kind of fault how often it hit, by what means, and
-// for how long nobody was granted a lock.
-func (b *builder) inflicted(es []*experiment) table {
+// for how long nobody was granted a lock: of all locks together, or of each
+// apart.
+func (b *builder) inflicted(es []*experiment, apart bool) table {
 	t := table{Title: "what the faults did", Head: "fault", Cols: []column{
 		{Group: "hit", Name: "of armed"}, {Group: "next grant after", Name: "it began"}, {Group: "next grant after", Name: "it ended"}, {Group: "next grant after", Name: "worst"},
-		{Group: "in all runs", Name: "overlaps"}, {Group: "in all runs", Name: "breaches"}, {Name: "by", Left: true}}}
+		{Group: "in its runs", Name: "overlaps"}, {Group: "in its runs", Name: "breaches"}, {Name: "by", Left: true}}}
 	all := map[string]*infliction{}
 	var order []string
 	for _, e := range es {
 		for _, r := range done(e.all()) {
-			for i, f := range r.Faults {
+			told := map[string]bool{}
+			for _, f := range r.Faults {
 				name := clean(f.Kind)
+				if apart {
+					name += ", " + label(r)
+				}
 				x := all[name]
 				if x == nil {
 					x = &infliction{}
 					all[name], order = x, append(order, name)
 				}
 				x.add(f)
-				if i == 0 { // a run's violations are told once
+				if !told[name] { // a run's violations are told once of each kind
+					told[name] = true
 					x.overlaps += r.Safety.Overlaps
 					x.breaches += r.Safety.Breaches
 				}
@@ -221,7 +227,7 @@ func (b *builder) inflicted(es []*experiment) table {
 		t.Rows = append(t.Rows, row{Head: name, Cells: append(cells, cell{Text: or(strings.Join(x.mechanisms, ", "), none)})})
 	}
 	if len(t.Rows) > 0 {
-		t.Below = []string{"Next grant: medians over the runs that were hit, of a key that the fault touched; began counts only grants that were asked for after it. What has no end ends when it is done."}
+		t.Below = []string{"Next grant: medians over the runs that were hit, of a key that the fault touched; began counts only grants that were asked for after it. What has no end ends when it is done. Overlaps and breaches are all that those runs had, whatever made them."}
 	}
 	return t
 }
@@ -256,7 +262,7 @@ func (b *builder) among(vs []float64, share float64) cell {
 
 // withstood sums up a matrix in sentences: who withstood what, who did not.
 func withstood(es []*experiment) []string {
-	type record struct{ safe, unsafe, open, broken []string }
+	type record struct{ safe, unsafe, open, broken, stuck []string }
 	records := map[string]*record{}
 	var order []string
 	for _, e := range es {
@@ -287,6 +293,9 @@ func withstood(es []*experiment) []string {
 			if v, _ := answerKinds[1].worst(rs); v == scenario.Broken && !slices.Contains(x.broken, f) {
 				x.broken = append(x.broken, f)
 			}
+			if v, _ := answerKinds[2].worst(rs); v == scenario.Stuck && !slices.Contains(x.stuck, f) {
+				x.stuck = append(x.stuck, f)
+			}
 		}
 	}
 	var never []string
@@ -296,9 +305,11 @@ func withstood(es []*experiment) []string {
 		met := len(x.safe) + len(x.unsafe) + len(x.open)
 		switch {
 		case len(x.unsafe) > 0:
-			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s; %s.", name, list(x.unsafe), broke(x.broken)))
+			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s; %s%s.", name, list(x.unsafe), broke(x.broken), stopped(x.stuck)))
 		case len(x.broken) > 0:
-			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, but %s.", name, broke(x.broken)))
+			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, but %s%s.", name, broke(x.broken), stopped(x.stuck)))
+		case len(x.stuck) > 0:
+			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, and its promise was kept%s.", name, stopped(x.stuck)))
 		case len(x.open) == 0:
 			never = append(never, fmt.Sprintf("%s (%s)", name, plural(met, "fault", "faults")))
 		default:
@@ -317,4 +328,12 @@ func broke(faults []string) string {
 		return "its promise was kept"
 	}
 	return "its promise was broken under " + list(faults)
+}
+
+// stopped says under which faults a free lock was not granted in time.
+func stopped(faults []string) string {
+	if len(faults) == 0 {
+		return ""
+	}
+	return "; it was free and yet granted to nobody for too long under " + list(faults)
 }

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -58,13 +57,63 @@ func TestFaultMatrix(t *testing.T) {
 	}
 }
 
-// A few faults have tables of their own, as before.
+// A few faults have tables of their own, and only what they did is summed up.
 func TestFewFaultsMakeNoMatrix(t *testing.T) {
 	d := faultDoc()
 	d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
 	for _, s := range build(run{doc: d}).Sections {
-		if s.Title == "FAULTS" {
-			t.Error(fmt.Sprint("a matrix of ", manyFaults-1, " faults"))
+		if s.Title == "FAULTS" && (len(s.Tables) != 1 || s.Tables[0].Title != "what the faults did") {
+			t.Errorf("of %d faults: %+v", manyFaults-1, s.Tables)
+		}
+	}
+}
+
+// Who kept one holder at a time is not praised for it alone.
+func TestSafeIsNotAll(t *testing.T) {
+	for _, matrix := range []bool{true, false} {
+		d := faultDoc()
+		for i := range d.Scenarios {
+			r := &d.Scenarios[i]
+			if r.Recipe != "etcd/mutex" {
+				continue
+			}
+			switch r.Faults[0].Kind {
+			case "holder-pause":
+				r.Safety.Liveness = scenario.Stuck
+			case "holder-cut":
+				r.Safety.Promise = scenario.Broken
+			}
+			r.Faults[0].LongestWaitNS, r.Faults[0].OutageNS = sec, 5*sec
+		}
+		want := []string{"etcd/mutex: no two clients were seen to hold one lock, but its promise was broken under holder-cut; it was free and yet granted to nobody for too long under holder-pause."}
+		if !matrix {
+			d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
+			want = []string{
+				"etcd/mutex (nobody was granted it for 5.00s), but it was free and yet granted to nobody for too long",
+				"etcd/mutex (nobody was granted it for 5.00s), but its promise was broken",
+			}
+		}
+		text := strings.Join(answers(run{doc: d}, experiments(loads(d.Scenarios))), "\n")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("the answers do not say %q:\n%s", w, text)
+			}
+		}
+	}
+}
+
+// A violation is told beside each kind of fault of its run, not of the first
+// alone.
+func TestViolationsOfSeveralFaults(t *testing.T) {
+	r := faultDoc().Scenarios[0]
+	r.Safety.Overlaps, r.Safety.Breaches = 7, 5
+	second := r.Faults[0]
+	second.Kind = "leader-kill"
+	r.Faults = append(r.Faults, second, second)
+	b := newBuilder(run{})
+	for _, row := range b.inflicted(experiments([]result{r}), false).Rows {
+		if row.Cells[4].Text != "7" || row.Cells[5].Text != "5" {
+			t.Errorf("%s: %+v", row.Head, row.Cells)
 		}
 	}
 }

@@ -1,32 +1,45 @@
 package reports
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockbench/lockbench/scenario"
 )
 
 // timeline is a witness as a picture: a lane per client, what it asked and
-// what it held. Lengths are pixels.
+// what it held, in the seconds before the violation and after it. Lengths are
+// pixels.
 type timeline struct {
 	Width, Height int
 	Lanes         []lane
-	Shades        []bar // faults
+	Shades        []mark // faults
+	Clash         *mark  // while two held the key
 	Ticks         []tick
 }
 
 type lane struct {
-	Name string
-	Y    int // of the middle
-	Bars []bar
+	Name   string
+	Y      int  // of the middle
+	Proves bool // the client is one of those that the violation is about
+	Bars   []bar
 }
 
 type bar struct {
 	X, Width int
 	Kind     string // asking, holding, other, fault
 	Title    string
+}
+
+// mark is a time over all lanes; a fault's has its name above it.
+type mark struct {
+	bar
+	Y, Height int
+	Name      string
+	NameY     int
+	Anchor    string // of the name
 }
 
 type tick struct {
@@ -38,7 +51,12 @@ const (
 	laneLeft   = 90
 	laneWidth  = 560
 	laneHeight = 34
+	nameHeight = 14
 )
+
+// aroundPicture is how much time a picture shows before a violation and after
+// it, where more is known of the others.
+const aroundPicture = 2 * time.Second
 
 // drawWitness lays the calls of a witness out by time. ok is false where there
 // is nothing to draw.
@@ -46,13 +64,8 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 	if len(w.Calls) == 0 {
 		return timeline{}, false
 	}
-	from, to := w.Calls[0].InvokeNS, w.Calls[0].InvokeNS
-	for _, c := range w.Calls {
-		from, to = min(from, c.InvokeNS), max(to, c.InvokeNS, c.ReturnNS)
-	}
-	if to <= from {
-		to = from + 1
-	}
+	calls := slices.Concat(w.Calls, w.Around)
+	from, to := pictured(w, calls)
 	// Some air on both sides, in which an open end can be seen. The sums are
 	// done in floats: stamps of a damaged history may be anything.
 	length := float64(to) - float64(from)
@@ -61,20 +74,24 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 		return laneLeft + int(min(max(f, 0), 1)*laneWidth)
 	}
 	t := timeline{Width: laneLeft + laneWidth + 10}
-	clients := map[uint32]int{}
-	for _, c := range w.Calls {
-		if _, ok := clients[c.Client]; !ok {
-			clients[c.Client] = len(t.Lanes)
-			t.Lanes = append(t.Lanes, lane{Name: fmt.Sprintf("client %d", c.Client)})
-		}
-	}
 	for _, f := range faults {
-		if f.HealedNS > f.InjectedNS && f.InjectedNS < to && f.HealedNS > from {
-			t.Shades = append(t.Shades, stretch(x(f.InjectedNS), x(f.HealedNS), "fault", fmt.Sprintf("%s of %s", f.Kind, f.Target)))
+		if m, ok := shadeOf(f, from, to, x); ok {
+			m.NameY = nameHeight*(len(t.Shades)+1) - 2
+			m.Y = m.NameY + 3
+			t.Shades = append(t.Shades, m)
 		}
 	}
-	for _, c := range w.Calls {
-		l := &t.Lanes[clients[c.Client]]
+	top := nameHeight*len(t.Shades) + 4
+	lanes := map[uint32]*lane{}
+	for i, c := range calls {
+		l := lanes[c.Client]
+		if l == nil {
+			l = &lane{Name: or(clean(c.Name), fmt.Sprintf("client %d", c.Client)), Proves: i < len(w.Calls)}
+			lanes[c.Client] = l
+		}
+		if c.InvokeNS > to || c.ReturnNS != 0 && c.ReturnNS < from && !granted(c) {
+			continue
+		}
 		end := laneLeft + laneWidth // open: to the edge
 		if c.ReturnNS != 0 {
 			end = x(c.ReturnNS)
@@ -83,22 +100,103 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 		if c.Fence != 0 {
 			title += fmt.Sprintf(", token %d", c.Fence)
 		}
-		asks := c.Kind == "acquire" || c.Kind == "try"
-		l.Bars = append(l.Bars, stretch(x(c.InvokeNS), end, pick(asks, "asking", "other"), title))
-		if asks && c.Outcome == "held" {
-			l.Bars = append(l.Bars, stretch(end, holdEnd(w.Calls, c, x), "holding", "holds the lock"))
+		l.Bars = append(l.Bars, stretch(x(c.InvokeNS), end, pick(asks(c), "asking", "other"), title))
+		if granted(c) {
+			l.Bars = append(l.Bars, stretch(end, holdEnd(calls, c, x), "holding", "holds the lock"))
 		}
 	}
-	slices.SortStableFunc(t.Lanes, func(a, b lane) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range t.Lanes {
-		t.Lanes[i].Y = 22 + laneHeight*i
+	for i, client := range slices.Sorted(maps.Keys(lanes)) {
+		l := lanes[client]
+		l.Y = top + 16 + laneHeight*i
+		t.Lanes = append(t.Lanes, *l)
 	}
-	t.Height = laneHeight*len(t.Lanes) + 34
+	bottom := top + laneHeight*len(t.Lanes)
+	t.Height = bottom + 28
+	for i := range t.Shades {
+		t.Shades[i].Height = bottom - t.Shades[i].Y
+	}
+	if start, ok := clashed(w); ok {
+		c := stretch(x(start), x(start+w.LengthNS), "clash", "both held the key for "+nanos(float64(w.LengthNS)))
+		t.Clash = &mark{bar: c, Y: top, Height: bottom - top}
+	}
 	for i := range 5 {
 		ns := float64(from) + length*float64(i)/4
 		t.Ticks = append(t.Ticks, tick{laneLeft + int((0.04+0.92*float64(i)/4)*laneWidth), nanos(ns)})
 	}
 	return t, true
+}
+
+// pictured is the time that a picture shows: all of the calls that prove the
+// violation, but of a long wait before it no more than the rest needs.
+func pictured(w scenario.Witness, calls []scenario.WitnessCall) (from, to int64) {
+	first, last := answered(w.Calls[0]), answered(w.Calls[0])
+	from, to = w.Calls[0].InvokeNS, last
+	for _, c := range w.Calls {
+		first, last = min(first, answered(c)), max(last, answered(c))
+	}
+	for _, c := range calls {
+		from, to = min(from, c.InvokeNS), max(to, c.InvokeNS, c.ReturnNS)
+	}
+	if len(w.Around) > 0 && first-int64(aroundPicture) < first && last < last+int64(aroundPicture) {
+		from, to = max(from, first-int64(aroundPicture)), min(to, last+int64(aroundPicture))
+	}
+	if to <= from {
+		to = from + 1
+	}
+	return from, to
+}
+
+// answered is when a call was over, or where that is not known began.
+func answered(c scenario.WitnessCall) int64 {
+	if c.ReturnNS == 0 {
+		return c.InvokeNS
+	}
+	return c.ReturnNS
+}
+
+func asks(c scenario.WitnessCall) bool { return c.Kind == "acquire" || c.Kind == "try" }
+
+func granted(c scenario.WitnessCall) bool { return asks(c) && c.Outcome == "held" }
+
+// clashed is when the second of two holders was granted the key; ok is false
+// where a witness is not of two holders.
+func clashed(w scenario.Witness) (at int64, ok bool) {
+	n := 0
+	for _, c := range w.Calls {
+		if granted(c) {
+			n++
+			at = max(at, c.ReturnNS)
+		}
+	}
+	return at, n == 2 && w.LengthNS > 0
+}
+
+// shadeOf marks a fault's time; one without an end, or that was over at once, by
+// a line. ok is false where it was not in force in the time that is shown.
+func shadeOf(f scenario.FaultResult, from, to int64, x func(int64) int) (mark, bool) {
+	end := max(f.HealedNS, f.InjectedNS)
+	if f.InjectedNS == 0 || f.InjectedNS > to || end < from {
+		return mark{}, false
+	}
+	what := clean(f.Kind)
+	if f.Step != "" {
+		what += " at " + clean(f.Step)
+	}
+	if f.Target != "" {
+		what += " of " + clean(f.Target)
+	}
+	if f.Status != "effective" {
+		what += ", which missed"
+	}
+	title := fmt.Sprintf("%s, at %s", what, stamp(f.InjectedNS))
+	if end > f.InjectedNS {
+		title = fmt.Sprintf("%s, %s to %s", what, stamp(f.InjectedNS), stamp(end))
+	}
+	m := mark{bar: stretch(x(f.InjectedNS), x(end), "fault", title), Name: what, Anchor: "start"}
+	if m.X > laneLeft+laneWidth/2 { // its name would not fit to the right of it
+		m.Anchor = "end"
+	}
+	return m, true
 }
 
 // holdEnd is where a hold ends on the picture: at the release the witness
