@@ -79,8 +79,8 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	if err := missingTracer(); err != nil {
 		return "", err
 	}
-	if n.paused() {
-		return "", fmt.Errorf("%w: it is paused; Resume it first", ErrUnsupported)
+	if err := n.awake(); err != nil {
+		return "", err
 	}
 	said, err := os.OpenFile(filepath.Join(n.dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

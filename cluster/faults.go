@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +34,11 @@ type forgetful interface {
 // Connections of other servers and of lockbench itself stay. Nodes are counted
 // from 0.
 //
-// The error is ErrUnsupported where servers have no command for it;
-// os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
+// The error is ErrUnsupported where servers have no command for it, or while the
+// node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err error) {
 	err = c.hurt("close the clients' connections of", node, func(n *Node) error {
-		if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActClose); err != nil {
+		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActClose), n.awake()); err != nil {
 			return err
 		}
 		closed, err = c.driver.(closing).closeClients(ctx, c, n)
@@ -53,11 +54,11 @@ func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err e
 // Nodes are counted from 0.
 //
 // The error is ErrNotEvicted if the key is there still or never was,
-// ErrUnsupported if these servers never evict; os.ErrProcessDone if the node is
-// dead, ErrSpec, ErrStopped.
+// ErrUnsupported if these servers never evict, or while the node is paused;
+// os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, err error) {
 	err = c.hurt("have a key evicted by", node, func(n *Node) error {
-		if err := c.spec.Suffers(scenario.ActEvict); err != nil {
+		if err := cmp.Or(c.spec.Suffers(scenario.ActEvict), n.awake()); err != nil {
 			return err
 		}
 		how, err = c.driver.(forgetful).evict(ctx, c, n, key)
@@ -69,11 +70,11 @@ func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, 
 // Flush asks a node to forget everything, and returns when it has: a key of ours
 // that was there is gone. Nodes are counted from 0.
 //
-// The error is ErrUnsupported where servers have no command for it;
-// os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
+// The error is ErrUnsupported where servers have no command for it, or while the
+// node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Flush(ctx context.Context, node int) (how string, err error) {
 	err = c.hurt("flush", node, func(n *Node) error {
-		if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActFlush); err != nil {
+		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActFlush), n.awake()); err != nil {
 			return err
 		}
 		d, marker := c.driver.(forgetful), fillerPrefix+"mark"

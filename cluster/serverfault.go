@@ -22,6 +22,15 @@ func (c *Cluster) hurt(verb string, node int, f func(*Node) error) error {
 	return nil
 }
 
+// awake is nil unless the node is paused. Who waited for its answer would keep it
+// from being resumed meanwhile.
+func (n *Node) awake() error {
+	if n.paused() {
+		return fmt.Errorf("%w: it is paused; Resume it first", ErrUnsupported)
+	}
+	return nil
+}
+
 // asked counts what we asked a server for our faults' sake, by the names of its
 // counters.
 type asked struct {

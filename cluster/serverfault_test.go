@@ -183,3 +183,27 @@ func getLock(t *testing.T, conn *sql.Conn, want int) {
 		t.Errorf("GET_LOCK: %d, %v; want %d", got, err, want)
 	}
 }
+
+// TestPausedServersAreNotAsked: who asked a paused server for what only it can do
+// would wait, and keep it from being resumed.
+func TestPausedServersAreNotAsked(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, "redis", "single")
+	ctx := t.Context()
+	talk(t, c, "SET lock a PX 600000\r\n", "+OK")
+	if err := c.Pause(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, closeErr := c.CloseClients(ctx, 0)
+	_, evictErr := c.Evict(ctx, 0, "lock")
+	_, flushErr := c.Flush(ctx, 0)
+	for _, err := range []error{closeErr, evictErr, flushErr} {
+		if !errors.Is(err, cluster.ErrUnsupported) {
+			t.Error(err)
+		}
+	}
+	if err := c.Resume(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	talk(t, c, "GET lock\r\n", "$1")
+}
