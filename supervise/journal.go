@@ -55,13 +55,14 @@ func createJournal(dir string) (*os.File, error) {
 }
 
 // appendJournal writes e by one write, which the kernel keeps even if we are
-// killed right after it.
+// killed right after it. It begins a new line, for a full disk may have cut short
+// the one before.
 func appendJournal(f *os.File, e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
-	if _, err := f.Write(append(line, '\n')); err != nil {
+	if _, err := f.Write(slices.Concat([]byte{'\n'}, line, []byte{'\n'})); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	return nil
@@ -69,8 +70,8 @@ func appendJournal(f *os.File, e entry) error {
 
 // readJournal lists what the journal of a run's folder says, nothing if there is
 // none: the processes that were started, and the faults that were not healed,
-// each the last first. A line that was cut short is skipped: its process cannot
-// be named with certainty.
+// each the last first. An empty line says nothing, and one that was cut short is
+// skipped: its process cannot be named with certainty.
 func readJournal(dir string) (processes, faults []entry, err error) {
 	f, err := os.Open(filepath.Join(dir, journalName))
 	if errors.Is(err, os.ErrNotExist) {

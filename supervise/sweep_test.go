@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -166,6 +167,28 @@ func writeJournal(t *testing.T, dir string, entry map[string]any) {
 	defer f.Close()
 	if _, err := fmt.Fprintf(f, "%s\n{\"pid\":1,\"start_time\":\"x\"}\n{\"pid\":2", line); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A line that a full disk cut short takes no later one with it.
+func TestJournalAfterALineCutShort(t *testing.T) {
+	run := begin(t)
+	path := filepath.Join(run.Dir(), "processes.jsonl")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(`{"pid":4711,"start`)
+	if err := errors.Join(err, f.Close(), run.NoteFault("f-1", "a pause")); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if last := lines[len(lines)-1]; !json.Valid([]byte(last)) || !strings.Contains(last, "f-1") {
+		t.Errorf("nobody can read what was noted after it: %q", data)
 	}
 }
 
