@@ -262,8 +262,9 @@ func allOf(n int, one, many string) string {
 // calm says who kept one holder where nothing was broken on purpose.
 func calm(es []*experiment) []string {
 	var safe, runs int
-	unsafe := map[string]bool{}
+	unsafe := map[string][]string{} // in which experiments
 	var names []string
+	expected := true
 	controls := map[string]controlled{}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
@@ -286,9 +287,12 @@ func calm(es []*experiment) []string {
 				case scenario.Safe:
 					safe++
 				default:
-					if !unsafe[name] {
-						unsafe[name] = true
+					expected = expected && r.AsExpected != nil && *r.AsExpected
+					if unsafe[name] == nil {
 						names = append(names, name)
+					}
+					if where := clean(e.group); !slices.Contains(unsafe[name], where) {
+						unsafe[name] = append(unsafe[name], where)
 					}
 				}
 			}
@@ -299,7 +303,14 @@ func calm(es []*experiment) []string {
 	case runs > 0 && safe == runs:
 		out = append(out, fmt.Sprintf("Without faults, every lock kept one holder at a time in %s.", allOf(runs, "contended run", "contended runs")))
 	case runs > 0:
-		out = append(out, fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names)))
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%s (in %s)", name, list(unsafe[name]))
+		}
+		line := fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names))
+		if expected {
+			line += " All of that was expected."
+		}
+		out = append(out, line)
 	}
 	if len(controls) > 0 {
 		var words []string

@@ -117,3 +117,21 @@ func TestViolationsOfSeveralFaults(t *testing.T) {
 		}
 	}
 }
+
+// What was broken without any fault stands in no matrix, so it has its table,
+// and it is told where it was.
+func TestUnsafeWithoutFaultsBesideAMatrix(t *testing.T) {
+	d := faultDoc()
+	r := synthetic(kinds()[0], "hold-too-long", scenario.Load{Kind: "guarded-counter", Keys: 1, Arrival: "closed", Guard: "both"}, 4, 1)
+	r.Safety.Verdict, r.Safety.Overlaps, r.Safety.OverlapIncidents, r.AsExpected = scenario.Unsafe, 9, 1, ptr(true)
+	d.Scenarios = append(d.Scenarios, r)
+	text := renderText(build(run{doc: d}), TableOptions{Width: 200})
+	for _, want := range []string{
+		"hold-too-long: guarded-counter",
+		"0 of 1 contended run were safe; not so, or undecided: redis/token (in hold-too-long). All of that was expected.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report does not say %q:\n%s", want, text)
+		}
+	}
+}

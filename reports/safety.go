@@ -17,8 +17,9 @@ func (b *builder) safety(es []*experiment) section {
 		if e.uncontended() || len(e.faults) == 0 && !e.guarded() && (allSafe(e) || e.onlyControls()) {
 			continue
 		}
-		if c := asExpected(done(e.all())).Class; matrix && (c == good || c == mute) {
-			continue // it stands in the matrix
+		inMatrix := matrix && len(e.faults) > 0
+		if c := asExpected(done(e.all())).Class; inMatrix && (c == good || c == mute) {
+			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
@@ -29,7 +30,7 @@ func (b *builder) safety(es []*experiment) section {
 		}
 		t.Cols = append(t.Cols, column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
 		told := e
-		if matrix {
+		if inMatrix {
 			told = e.surprising()
 		}
 		b.rows(&t, told, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
