@@ -292,20 +292,20 @@ func (c *conn) linger(end error) {
 
 // sever breaks the connection for its user, and for the server too unless a
 // rule holds that back.
-func (c *conn) sever() bool {
+func (c *conn) sever() (broke, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left != nil {
-		return false
+		return false, false
 	}
 	c.leave(errReset)
 	c.drop(out)
 	if c.wire.held[out] && !c.flows[out].dead {
 		c.linger(errReset)
-		return false
+		return true, false
 	}
 	abort(c.Conn)
-	return true
+	return true, true
 }
 
 // Close ends every call. What was written is sent first, and the server hears

@@ -186,6 +186,22 @@ func TestReset(t *testing.T) {
 	})
 }
 
+// A connection whose user is about to leave it was not broken by a rule that comes
+// in that moment.
+func TestResetOfAConnectionThatIsBeingClosed(t *testing.T) {
+	both(t, func(t *testing.T, p *link) {
+		c := p.near.(*conn)
+		c.mu.Lock() // as Close has it, before the hub hears of it
+		c.leave(net.ErrClosed)
+		c.mu.Unlock()
+		if n := p.dialer.Reset(); n != 0 {
+			t.Errorf("broke %d connections", n)
+		}
+		c.Conn.Close()
+		p.dialer.hub.leave(c)
+	})
+}
+
 func TestResetEndsAStall(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
 		p.dialer.Set(Stall)

@@ -24,8 +24,9 @@ type member interface {
 	address() string
 	// follow puts it under the rules of w, which hold when it returns.
 	follow(w *wire)
-	// sever breaks it, and tells whether nothing of it is left.
-	sever() bool
+	// sever breaks it, unless it is over already, and tells whether it did and
+	// whether nothing of it is left.
+	sever() (broke, gone bool)
 }
 
 // apply puts a rule in force.
@@ -87,8 +88,11 @@ func (h *hub) sever(m member, f *force) {
 	if !h.members[m] {
 		return // its user has left it
 	}
-	f.broken.Add(1)
-	if m.sever() {
+	broke, gone := m.sever()
+	if broke {
+		f.broken.Add(1)
+	}
+	if gone {
 		delete(h.members, m)
 	} else {
 		h.members[m] = false

@@ -37,14 +37,17 @@ func (c *pair) follow(w *wire) {
 }
 
 // sever breaks both ends, each when the rules allow.
-func (c *pair) sever() bool {
+func (c *pair) sever() (broke, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		return false, false
+	}
 	for _, d := range []direction{in, out} {
 		c.drop(d)
 		c.push(d, nil, errReset)
 	}
-	return false
+	return true, false
 }
 
 // run forwards until both directions have ended, or one was reset.
