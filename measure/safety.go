@@ -153,7 +153,7 @@ func (d *derivation) registers(rep checker.Report) {
 }
 
 func (d *derivation) witness(w checker.Witness) scenario.Witness {
-	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: d.history.Keys[w.Key], Sentence: d.sentence(w), LengthNS: w.Length(), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
+	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: d.history.Keys[w.Key], Sentence: d.sentence(w), LengthNS: max(0, w.Length()), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
 	for _, f := range d.around(w) {
 		out.Faults = append(out.Faults, f.id)
 	}

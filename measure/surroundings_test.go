@@ -74,3 +74,23 @@ func TestSurroundings(t *testing.T) {
 		seen[w.Class] = true
 	}
 }
+
+// Who had let go as it believed, and whose release was confirmed when the lock
+// was another's, held nothing together with that one: there is no length.
+func TestWitnessHasNoNegativeLength(t *testing.T) {
+	s := newStory(leased(), 2)
+	s.call(0, "a", history.KindAcquire, history.Held, 10, 40).Fence = 1
+	s.call(0, "a", history.KindLost, history.Lost, 1900, 1900)
+	s.call(1, "b", history.KindAcquire, history.Held, 50, 2100).Fence = 2
+	s.call(0, "a", history.KindRelease, history.Released, 2500, 2501)
+	s.call(1, "b", history.KindRelease, history.Lost, 2600, 2601)
+	r := s.result()
+	if len(r.Safety.Witnesses) == 0 {
+		t.Fatalf("no witness: %+v", r.Safety)
+	}
+	for _, w := range r.Safety.Witnesses {
+		if w.LengthNS < 0 {
+			t.Errorf("%s of %d ns", w.Class, w.LengthNS)
+		}
+	}
+}
