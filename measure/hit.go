@@ -127,15 +127,20 @@ func (d *derivation) held(f fault) string {
 }
 
 // stood returns why a fault's client did not stand in the middle of a call of
-// its attempt from before the fault until it was lifted, or until it died.
+// its attempt from before the fault until it was in force; and, where it cannot
+// act meanwhile, until the fault was lifted or it died.
 func (d *derivation) stood(f fault) string {
 	calls := d.history.Calls
+	until := f.healing
+	if f.what.Action != scenario.ActPause {
+		until = max(f.injected, f.confirmed) // what follows is up to the client
+	}
 	for i := range calls {
 		c := &calls[i]
 		if c.Client != f.client || c.Attempt != f.attempt || isPoint(c.Kind) || c.Invoke >= f.injected {
 			continue
 		}
-		if c.Outcome == history.Open || !f.kills() && c.Return > f.healing {
+		if c.Outcome == history.Open || !f.kills() && c.Return > until {
 			return ""
 		}
 	}

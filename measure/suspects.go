@@ -1,7 +1,10 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/scenario"
@@ -36,8 +39,15 @@ func (d *derivation) suspects() []checker.Suspect {
 		}
 		list = append(list, s)
 	}
+	// Who could not reach a server may have lost the lock for it; a server that
+	// lost what it knew did so whoever reached it.
+	slices.SortStableFunc(list, func(a, b checker.Suspect) int {
+		return cmp.Compare(strings.Count(a.Cause, outOfReach), strings.Count(b.Cause, outOfReach))
+	})
 	return list
 }
+
+const outOfReach = "lease outlived by a holder that could not reach "
 
 // blame names what a fault on a client makes of the lock that it holds or wants;
 // "" if nothing.
@@ -88,7 +98,7 @@ func (d *derivation) loss(f fault) string {
 		return fmt.Sprintf("the lease ended while %s was away", where)
 	case scenario.ActCutClients, scenario.ActDelay, scenario.ActThrottle, scenario.ActSlowDisk:
 		if d.info.Bound.Leased() {
-			return fmt.Sprintf("lease outlived by a holder that could not reach %s", where)
+			return outOfReach + where
 		}
 		return ""
 	case scenario.ActClose, scenario.ActReset, scenario.ActRefuse:
