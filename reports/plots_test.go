@@ -5,6 +5,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,5 +116,21 @@ func TestDecadeHoldsItsRange(t *testing.T) {
 		if lo > c[0] || hi < c[1] {
 			t.Errorf("decade(%g, %g) leaves data out", c[0], c[1])
 		}
+	}
+}
+
+func TestEveryFaultIsMarked(t *testing.T) {
+	r := result{Faults: []scenario.FaultResult{
+		{Kind: "holder-cut", InjectedNS: 2 * sec, HealedNS: 5 * sec},
+		{Kind: "holder-cut", InjectedNS: 7 * sec}, // a moment, or never healed
+		{Kind: "holder-cut"},                      // never injected
+	}}
+	got := faultSpans(r)
+	if want := (shade{{span: span{0, 2, 5}}, {span: span{0, 7, 7}}}); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	r.Faults[1].Kind = "leader-kill"
+	if got := faultSpans(r); got[0].name != "holder-cut" || got[1].name != "leader-kill" {
+		t.Errorf("two kinds that look alike: %+v", got)
 	}
 }

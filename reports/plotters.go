@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
@@ -32,18 +33,36 @@ func (v vertical) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// shade marks stretches of x over the full height, for faults.
-type shade []span
+// shade marks faults over the full height: a line where each began, and the
+// time for which it lasted.
+type shade []shaded
+
+type shaded struct {
+	span
+	name string // "" where all that is marked is of one kind
+}
 
 func (s shade) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
+	named := 0
 	for _, b := range s {
-		from, to := max(x(b.from), c.Min.X), min(x(b.to), c.Max.X)
-		if to <= from {
+		at := x(b.from)
+		if at > c.Max.X || x(b.to) < c.Min.X {
 			continue
 		}
-		c.SetColor(veil)
-		c.Fill(vg.Rectangle{Min: vg.Point{X: from, Y: c.Min.Y}, Max: vg.Point{X: to, Y: c.Max.Y}}.Path())
+		if from, to := max(at, c.Min.X), min(x(b.to), c.Max.X); to > from {
+			c.SetColor(veil)
+			c.Fill(vg.Rectangle{Min: vg.Point{X: from, Y: c.Min.Y}, Max: vg.Point{X: to, Y: c.Max.Y}}.Path())
+		}
+		if at >= c.Min.X {
+			c.StrokeLine2(draw.LineStyle{Color: hurt, Width: vg.Points(1)}, at, c.Min.Y, at, c.Max.Y)
+		}
+		if b.name != "" { // below one another: they may have begun together
+			named++
+			sty := textStyle(sans(7), hurt)
+			sty.YAlign = text.YTop
+			c.FillText(sty, vg.Point{X: max(at, c.Min.X) + vg.Points(3), Y: c.Max.Y - vg.Points(float64(9*named-8))}, b.name)
+		}
 	}
 }
 
@@ -156,8 +175,8 @@ func markOf(quantile int) draw.GlyphDrawer {
 // fault's time shaded: an empty stretch is everybody waiting.
 func overTime(e *experiment, ls map[string]look) figure {
 	f := figure{
-		name: fileName("throughput-over-time", e.title()), title: "Grants per second around " + clean(list(e.faults)), subtitle: "shaded: while the fault lasted · " + e.figureConditions(0),
-		caption: "Grants in each second of the measured window; shaded: from the fault's begin to its heal. An empty stretch means that everybody waited. The first repeat of each recipe.",
+		name: fileName("throughput-over-time", e.title()), title: "Grants per second around " + clean(list(e.faults)), subtitle: "line: the fault begins, shaded: while it lasts · " + e.figureConditions(0),
+		caption: "Grants in each second of the measured window; a line where a fault began, shaded until it was healed. An empty stretch means that everybody waited. The first repeat of each recipe.",
 		width:   figureWidth,
 	}
 	end, most := 0.0, 1.0
@@ -229,15 +248,20 @@ func (b columns) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
+// faultSpans is when the faults of a run lasted. Most that happen at once end
+// when they begin.
 func faultSpans(r result) shade {
 	var s shade
+	several := slices.ContainsFunc(r.Faults, func(f scenario.FaultResult) bool { return f.Kind != r.Faults[0].Kind })
 	for _, f := range r.Faults {
-		switch {
-		case f.HealedNS > f.InjectedNS:
-			s = append(s, span{0, float64(f.InjectedNS) / 1e9, float64(f.HealedNS) / 1e9})
-		case f.InjectedNS > 0: // a kill has no end: a line where it struck
-			s = append(s, span{0, float64(f.InjectedNS) / 1e9, float64(f.InjectedNS)/1e9 + 0.04})
+		if f.InjectedNS == 0 {
+			continue
 		}
+		b := shaded{span: span{0, float64(f.InjectedNS) / 1e9, float64(max(f.HealedNS, f.InjectedNS)) / 1e9}}
+		if several {
+			b.name = clean(f.Kind)
+		}
+		s = append(s, b)
 	}
 	return s
 }
