@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 )
 
@@ -303,15 +302,7 @@ func TestInsideClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.passes(t)
-	c, err := nftables.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := c.ListTables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == name }) {
+	if slices.Contains(tables(t), name) {
 		t.Errorf("the table %s is still there", name)
 	}
 	if err := d.Apply("late", []Pair{{client(1), server}}, true, true); err == nil {

@@ -159,19 +159,28 @@ func nothingOutside(t *testing.T) {
 	if os.Getuid() != 0 {
 		return
 	}
+	for _, name := range tables(t) {
+		if strings.HasPrefix(name, "lockbench-") {
+			t.Errorf("outside there is a table %s", name)
+		}
+	}
+}
+
+// tables lists the tables of rules in this network namespace.
+func tables(t *testing.T) (names []string) {
+	t.Helper()
 	c, err := nftables.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := c.ListTables()
+	all, err := c.ListTables()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range tables {
-		if strings.HasPrefix(table.Name, "lockbench-") {
-			t.Errorf("outside there is a table %s", table.Name)
-		}
+	for _, table := range all {
+		names = append(names, table.Name)
 	}
+	return names
 }
 
 // TestEnterKeepsTheProcess: its pid, its parent, its user, its arguments, its
