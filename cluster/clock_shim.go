@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +43,8 @@ type shimState struct {
 	read    atomic.Int64 // readings of the wall clock
 	flushed atomic.Int64 // flushes that were late
 }
+
+const shimSize = int(unsafe.Sizeof(shimState{}))
 
 // shim is the library of a cluster.
 type shim struct {
@@ -162,13 +163,12 @@ func (c *Cluster) shimmed(n *Node) error {
 
 // withShim calls f with the node's file mapped, making it if need be.
 func withShim(n *Node, f func(*shimState) error) (err error) {
-	const size = int(unsafe.Sizeof(shimState{}))
 	file, err := openShim(n)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	data, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(file.Fd()), 0, shimSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map %s: %w", file.Name(), err)
 	}
@@ -177,14 +177,20 @@ func withShim(n *Node, f func(*shimState) error) (err error) {
 }
 
 // openShim opens the node's file, and makes it if need be: it is there before
-// its server starts.
+// its server starts. It is filled rather than made long, for a page that a full
+// disk has no room for is the end of whoever touches it.
 func openShim(n *Node) (*os.File, error) {
-	path := filepath.Join(n.dir, shimFile)
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
-			err = file.Truncate(int64(unsafe.Sizeof(shimState{})))
-		}
+	file, err := os.OpenFile(filepath.Join(n.dir, shimFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return file, err
+	st, err := file.Stat()
+	if err == nil && st.Size() < int64(shimSize) {
+		_, err = file.WriteAt(make([]byte, shimSize), 0)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
