@@ -81,6 +81,7 @@ func (d *derivation) findFaults() {
 		} else {
 			d.missed = append(d.missed, fmt.Sprintf("%s: %s", f.id, out.Reason))
 		}
+		d.doubtful(f)
 		d.faults = append(d.faults, f)
 		d.result.Faults = append(d.result.Faults, out)
 	}
