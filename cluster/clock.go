@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -32,41 +33,48 @@ const clockTolerance = 2 * time.Second
 // Spec.Clock) or heeds no clock that can be set, ErrMachine if this machine
 // cannot do it; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how string, err error) {
-	if by == 0 {
-		if right, err := c.rightClock(node); right || err != nil {
-			return "", err
-		}
-	}
-	err = c.hurt("set the clock of", node, func(n *Node) error {
-		if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock); err != nil {
-			return err
-		}
-		if err := c.shimmed(n); err != nil {
-			return err
-		}
-		how, err = c.setClock(ctx, n, by)
-		return err
-	})
-	return how, err
-}
-
-// rightClock sets a clock right that nobody can ask: that of a dead node. It
-// tells whether no more is to be done.
-func (c *Cluster) rightClock(node int) (bool, error) {
 	n, unlock, err := c.take(node)
 	if err != nil {
-		return false, fmt.Errorf("set the clock of a server right: %w", err)
+		return "", fmt.Errorf("set the clock of a server: %w", err)
 	}
 	defer unlock()
-	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
-		return true, nil
+	if by == 0 {
+		how, err = c.rightClock(ctx, n)
+	} else {
+		how, err = c.wrongClock(ctx, n, by)
 	}
-	if n.alive() {
-		return false, nil
+	if err != nil {
+		return "", fmt.Errorf("set the clock of %s: %w", n.Name, err)
 	}
-	return true, withShim(n, func(s *shimState) error { s.ahead.Store(0); return nil })
+	return how, nil
 }
 
+func (c *Cluster) wrongClock(ctx context.Context, n *Node, by time.Duration) (how string, err error) {
+	if !n.alive() {
+		return "", os.ErrProcessDone
+	}
+	if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock); err != nil {
+		return "", err
+	}
+	if err := c.shimmed(n); err != nil {
+		return "", err
+	}
+	return c.setClock(ctx, n, by)
+}
+
+// rightClock sets a clock right, that of a dead node as well, which nobody can
+// ask.
+func (c *Cluster) rightClock(ctx context.Context, n *Node) (how string, err error) {
+	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
+		return "", nil
+	}
+	if !n.alive() || c.shimmed(n) != nil {
+		return "", withShim(n, func(s *shimState) error { s.ahead.Store(0); return nil })
+	}
+	return c.setClock(ctx, n, 0)
+}
+
+// setClock sets the clock that a living node reads, and asks it.
 func (c *Cluster) setClock(ctx context.Context, n *Node, by time.Duration) (how string, err error) {
 	err = withShim(n, func(s *shimState) error {
 		s.ahead.Store(int64(by))
