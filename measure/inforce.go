@@ -52,7 +52,11 @@ func (d *derivation) suffered(w checker.Witness) string {
 		if f.what.OnClient() {
 			who = d.client(f.client)
 		}
-		fmt.Fprintf(&b, "; %s %s", who, did(f.what))
+		done := did(f.what)
+		if !f.what.OnClient() && len(f.nodes) > 1 {
+			done = strings.NewReplacer("was ", "were ", "had its clock", "had their clocks").Replace(done)
+		}
+		fmt.Fprintf(&b, "; %s %s", who, done)
 		if f.healing != 0 {
 			fmt.Fprintf(&b, " from %s to %s", d.when(f.injected), d.when(f.end()))
 		} else {
