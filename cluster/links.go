@@ -34,6 +34,8 @@ type linkPort struct {
 	// callsBack: who calls tells the address where he listens himself, and is
 	// called back there. It has to be that of his link.
 	callsBack bool
+	// awaited is for how long who calls would try again while nobody listens.
+	awaited time.Duration
 }
 
 // links are the ways between a cluster's servers, each with a proxy of its own.
@@ -97,7 +99,7 @@ func (c *Cluster) openLinks() error {
 	}
 	for _, n := range c.Nodes() {
 		for _, p := range c.driver.(linked).links(c.spec.Topology) {
-			if err := l.open(n.Name, n.ports[p.place], p.callsBack, callers); err != nil {
+			if err := l.open(n.Name, n.ports[p.place], p, callers); err != nil {
 				return err
 			}
 		}
@@ -113,17 +115,19 @@ func (c *Cluster) openLinks() error {
 }
 
 // open makes the ways to one port.
-func (l *links) open(to string, port int, callsBack bool, callers []string) error {
+func (l *links) open(to string, port int, p linkPort, callers []string) error {
 	gate, err := net.Listen("tcp", net.JoinHostPort(linkHost, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, to, err)
 	}
 	l.gates = append(l.gates, gate)
 	for _, from := range callers {
-		l.ways[way{from, to, port}] = faultnet.NewProxy(loopback(port))
+		proxy := faultnet.NewProxy(loopback(port))
+		proxy.Patience = p.awaited
+		l.ways[way{from, to, port}] = proxy
 	}
 	l.serves.Go(func() {
-		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, callsBack) }) })
+		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, p.callsBack) }) })
 	})
 	return nil
 }

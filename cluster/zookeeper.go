@@ -35,7 +35,9 @@ func (zookeeper) links(topology string) []linkPort {
 	if topology == "single" {
 		return nil
 	}
-	return []linkPort{{place: 1}, {place: 2, callsBack: true}}
+	// A learner tries a leader that does not listen yet again for some seconds;
+	// one that is reset begins a new election, which the leader does not hear of.
+	return []linkPort{{place: 1, awaited: 2 * time.Second}, {place: 2, callsBack: true}}
 }
 
 func (zookeeper) reserved() []string {

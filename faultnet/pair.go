@@ -90,8 +90,7 @@ func (c *pair) admitted() bool {
 
 // connect dials upstream. Whoever connected sees a failure as a reset.
 func (c *pair) connect() bool {
-	var d net.Dialer
-	far, err := d.DialContext(c.proxy.ctx, "tcp", c.proxy.upstream)
+	far, err := c.proxy.dial()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

@@ -2,9 +2,11 @@ package faultnet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +22,12 @@ import (
 // he has given up by then, with what he had sent; refused is who is reset at
 // once. It is safe for concurrent use.
 type Proxy struct {
+	// Patience is how long an upstream that refuses is dialled again before
+	// whoever connected sees a reset; set before use. To connect to a proxy
+	// always succeeds, and some would have tried again after a refusal who do not
+	// after a reset. 0: not at all.
+	Patience time.Duration
+
 	upstream string
 	listener net.Listener
 	hub      hub
@@ -116,4 +124,23 @@ func (p *Proxy) Serve(near net.Conn) {
 		return
 	}
 	p.wg.Go(func() { newPair(p, near).run() })
+}
+
+// redial is how often an upstream that refuses is dialled again.
+const redial = 5 * time.Millisecond
+
+// dial connects to upstream, as patiently as the proxy is.
+func (p *Proxy) dial() (net.Conn, error) {
+	var d net.Dialer
+	for begun := time.Now(); ; {
+		conn, err := d.DialContext(p.ctx, "tcp", p.upstream)
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(begun) >= p.Patience {
+			return conn, err
+		}
+		select {
+		case <-time.After(redial):
+		case <-p.ctx.Done():
+			return nil, p.ctx.Err()
+		}
+	}
 }

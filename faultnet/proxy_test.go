@@ -3,6 +3,7 @@ package faultnet
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -341,4 +342,47 @@ func BenchmarkUnderRule(b *testing.B) {
 		b.Fatal(err)
 	}
 	roundTrips(b, func() (net.Conn, error) { return d.Dial(context.Background(), "tcp", l) })
+}
+
+// A patient proxy lets who connects wait for an upstream that does not listen
+// yet; without patience it resets at once, and after it too.
+func TestPatience(t *testing.T) {
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	if err := reserved.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, patience := range []time.Duration{0, time.Minute} {
+		p := NewProxy(address)
+		p.Patience = patience
+		near, far := net.Pipe()
+		p.Serve(far)
+		if patience > 0 {
+			late, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := late.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			var b [1]byte
+			if _, err := near.Read(b[:]); err != nil || b[0] != 'x' {
+				t.Errorf("a patient proxy: %q, %v", b, err)
+			}
+			_ = conn.Close()
+			_ = late.Close()
+		} else if _, err := near.Read(make([]byte, 1)); err == nil {
+			t.Error("an upstream that refuses is no end of the connection")
+		}
+		if err := errors.Join(p.Close(), near.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 }
