@@ -2,9 +2,11 @@ package faultnet
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -88,9 +90,18 @@ func (c *pair) admitted() bool {
 	return !c.over && (seen == nil || !c.flows[out].ended)
 }
 
-// connect dials upstream. Whoever connected sees a failure as a reset.
+// redial is how often an upstream that refuses is dialled again.
+const redial = 5 * time.Millisecond
+
+// connect dials upstream, as patiently as the proxy is. Whoever connected sees a
+// failure as a reset.
 func (c *pair) connect() bool {
-	far, err := c.proxy.dial()
+	var d net.Dialer
+	begun := time.Now()
+	far, err := d.DialContext(c.proxy.ctx, "tcp", c.proxy.upstream)
+	for errors.Is(err, syscall.ECONNREFUSED) && time.Since(begun) < c.proxy.Patience && c.stays() {
+		far, err = d.DialContext(c.proxy.ctx, "tcp", c.proxy.upstream)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -103,6 +114,19 @@ func (c *pair) connect() bool {
 		_ = far.Close()
 	}
 	return !c.over
+}
+
+// stays waits until it is time to dial upstream again, and tells whether anybody
+// is left to connect by then, whom no rule has broken.
+func (c *pair) stays() bool {
+	c.mu.Lock()
+	again := time.Now().Add(redial)
+	for time.Now().Before(again) && !c.over && !c.flows[out].ended {
+		c.wait(again)
+	}
+	left := !c.over && !c.flows[out].ended
+	c.mu.Unlock()
+	return left && c.admitted()
 }
 
 // end closes both ends at once. The goroutines end of that.

@@ -2,11 +2,9 @@ package faultnet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -124,23 +122,4 @@ func (p *Proxy) Serve(near net.Conn) {
 		return
 	}
 	p.wg.Go(func() { newPair(p, near).run() })
-}
-
-// redial is how often an upstream that refuses is dialled again.
-const redial = 5 * time.Millisecond
-
-// dial connects to upstream, as patiently as the proxy is.
-func (p *Proxy) dial() (net.Conn, error) {
-	var d net.Dialer
-	for begun := time.Now(); ; {
-		conn, err := d.DialContext(p.ctx, "tcp", p.upstream)
-		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(begun) >= p.Patience {
-			return conn, err
-		}
-		select {
-		case <-time.After(redial):
-		case <-p.ctx.Done():
-			return nil, p.ctx.Err()
-		}
-	}
 }
