@@ -196,6 +196,22 @@ func TestStepKill(t *testing.T) {
 	}
 }
 
+// Who was killed for waiting left no lock, though nobody held it just then.
+func TestWaiterKill(t *testing.T) {
+	s := newStory(leased(), 2)
+	s.call(0, "a", history.KindAcquire, history.Open, 10, -1)
+	s.hold(1, "b", 1, 2, 50)
+	s.hold(1, "c", 59, 70, 80)
+	s.kill("next-waiter-kill", 0, "a", 55)
+	r := s.result()
+	if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
+		t.Errorf("fault %+v", r.Faults)
+	}
+	if r.Takeover != nil || r.Unmeasured["takeover"] == "" {
+		t.Errorf("takeover %+v", r.Takeover)
+	}
+}
+
 // A client that stood at a step while others worked explains what it did next.
 func TestStepPause(t *testing.T) {
 	tell := func() *story {

@@ -77,7 +77,8 @@ func (d *derivation) takeover() {
 
 // bequests lists the holds of killed clients, and the acquires in which they
 // died while nobody else held the key, in the order of the deaths. A hold that
-// had passed to another by then is none of them.
+// had passed to another by then is none of them; nor is the place of one that was
+// killed for waiting, of which nobody says that it had the lock.
 func (d *derivation) bequests() []bequest {
 	var list []bequest
 	confirmed := map[history.Attempt]int64{} // when the last renewal was sent
@@ -96,12 +97,19 @@ func (d *derivation) bequests() []bequest {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if died, dead := d.dead[c.Client]; dead && asks(c) && c.Outcome == history.Open && !d.heldAt(c.Key, died) {
+		if died, dead := d.dead[c.Client]; dead && asks(c) && c.Outcome == history.Open && !d.waited(c.Client) && !d.heldAt(c.Key, died) {
 			list = append(list, bequest{key: c.Key, died: died, sent: c.Invoke})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b bequest) int { return cmp.Or(cmp.Compare(a.died, b.died), cmp.Compare(a.key, b.key)) })
 	return list
+}
+
+// waited reports whether a client was killed since it waited, or did nothing.
+func (d *derivation) waited(client uint32) bool {
+	return slices.ContainsFunc(d.faults, func(f fault) bool {
+		return f.kills() && f.aimed && f.client == client && (f.what.Target == scenario.TargetWaiter || f.what.Target == scenario.TargetNonholder)
+	})
 }
 
 // grantedBetween reports whether another client was granted key between two

@@ -184,20 +184,24 @@ func registers(rs []result, name string) (scenario.Register, int) {
 	return sum, n
 }
 
+// fewWaits is of how many waits the longest says something.
+const fewWaits = 20
+
 // longestWait is the longest that anybody waited for the key: around the
 // faults where there are some, else of all acquires.
 func (b *builder) longestWait(e *experiment, rs []result) cell {
 	var longest int64
 	for _, r := range rs {
 		for _, f := range r.Faults {
-			longest = max(longest, f.LongestWaitNS)
+			// Who gives up and asks again has waited all the time.
+			longest = max(longest, f.LongestWaitNS, f.OutageNS)
 		}
-		if len(e.faults) == 0 && r.Acquire != nil {
+		if len(e.faults) == 0 && r.Acquire != nil && r.Acquire.Count >= fewWaits {
 			longest = max(longest, r.Acquire.Max)
 		}
 	}
 	if longest == 0 {
-		return b.dash("the longest wait was not measured")
+		return b.dash(fmt.Sprintf("the longest wait was not measured, or was one of fewer than %d: those that began before the window are not among them", fewWaits))
 	}
 	return cell{Text: nanos(float64(longest))}
 }
