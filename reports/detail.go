@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -218,7 +219,10 @@ func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView 
 }
 
 func viewCall(c scenario.WitnessCall) string {
-	line := fmt.Sprintf("client %d, call %d: %s at %s", c.Client, c.Seq, clean(c.Kind), stamp(c.InvokeNS))
+	if c.Client == history.Controller {
+		return fmt.Sprintf("lockbench itself: %s at %s", clean(c.Kind), stamp(c.InvokeNS))
+	}
+	line := fmt.Sprintf("%s, call %d: %s at %s", or(clean(c.Name), fmt.Sprintf("client %d", c.Client)), c.Seq, clean(c.Kind), stamp(c.InvokeNS))
 	if c.ReturnNS != 0 {
 		line += fmt.Sprintf(", %s at %s", clean(c.Outcome), stamp(c.ReturnNS))
 	} else {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -61,6 +62,8 @@ const aroundPicture = 2 * time.Second
 // drawWitness lays the calls of a witness out by time. ok is false where there
 // is nothing to draw.
 func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, bool) {
+	// The controller reads a register in the end, long after all clients.
+	w.Calls = slices.DeleteFunc(slices.Clone(w.Calls), func(c scenario.WitnessCall) bool { return c.Client == history.Controller })
 	if len(w.Calls) == 0 {
 		return timeline{}, false
 	}

@@ -2,10 +2,12 @@ package reports
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -73,6 +75,24 @@ func TestPictureOfTheSecondsAround(t *testing.T) {
 				t.Errorf("%s: %+v lies outside", l.Name, b)
 			}
 		}
+	}
+}
+
+// That lockbench reads a register in the end is no client's doing, and would
+// make the picture many seconds long.
+func TestPictureHasClientsOnly(t *testing.T) {
+	w, faults := late()
+	end := scenario.WitnessCall{Client: history.Controller, Kind: "final", Outcome: "accepted", InvokeNS: 60 * sec, ReturnNS: 60 * sec}
+	w.Calls = append(w.Calls, end)
+	p, ok := drawWitness(w, faults)
+	if want, _ := drawWitness(late()); !ok || !reflect.DeepEqual(p, want) {
+		t.Errorf("%+v", p)
+	}
+	if _, ok := drawWitness(scenario.Witness{Calls: []scenario.WitnessCall{end}}, nil); ok {
+		t.Error("a picture of nobody")
+	}
+	if got := viewCall(end); strings.Contains(got, "client") {
+		t.Error(got)
 	}
 }
 
