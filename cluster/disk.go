@@ -16,11 +16,20 @@ import (
 	"github.com/lockbench/lockbench/supervise"
 )
 
+// ErrEndedEarly: what was done to a server was over before it was undone. Nothing
+// is left of it.
+var ErrEndedEarly = errors.New("the fault was over too early")
+
 // tracers are the programs that make servers' disks slow, by node. They are our
 // children: when we are gone they are too, and the kernel lets go of the servers.
 type tracers struct {
 	mu sync.Mutex
-	by map[int]*supervise.Process
+	by map[int]tracer
+}
+
+type tracer struct {
+	*supervise.Process
+	of *supervise.Process // the server's
 }
 
 // detachLimit is how long a tracer may take to let go of a server by itself.
@@ -48,7 +57,8 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 			how = "preloaded library"
 			return withShim(n, func(s *shimState) error { s.late.Store(int64(by)); return nil })
 		}
-		if err := c.detach(ctx, node); err != nil {
+		// One that has ended by itself is replaced all the same.
+		if err := c.detach(ctx, node); err != nil && !errors.Is(err, ErrEndedEarly) {
 			return err
 		}
 		how, err = c.attach(ctx, n, by)
@@ -58,20 +68,22 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 }
 
 // FastDisk ends SlowDisk; it does nothing if there is nothing to end. The node
-// may be dead. The error is ErrSpec, ErrStopped.
+// may be dead. The error is ErrEndedEarly if strace had ended by itself: the disk
+// was not slow for as long as it was to be; ErrSpec, ErrStopped.
 func (c *Cluster) FastDisk(ctx context.Context, node int) error {
 	n, unlock, err := c.take(node)
 	if err != nil {
 		return fmt.Errorf("make a disk fast again: %w", err)
 	}
 	defer unlock()
-	if err := c.detach(ctx, node); err != nil {
+	err = c.detach(ctx, node)
+	if c.spec.Clock {
+		err = errors.Join(err, withShim(n, func(s *shimState) error { s.late.Store(0); return nil }))
+	}
+	if err != nil {
 		return fmt.Errorf("make the disk of %s fast again: %w", n.Name, err)
 	}
-	if !c.spec.Clock {
-		return nil
-	}
-	return withShim(n, func(s *shimState) error { s.late.Store(0); return nil })
+	return nil
 }
 
 // attach has strace hold up the node's flushes.
@@ -88,7 +100,7 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	}
 	defer said.Close()
 	const calls = "fsync,fdatasync"
-	tracer, err := c.run.Start(supervise.Command{
+	strace, err := c.run.Start(supervise.Command{
 		Name: n.Name + " strace", Path: lookup("strace"), Dir: n.dir, Stderr: said,
 		Args: []string{
 			"-f", "-q", "-p", fmt.Sprint(n.Process.PID()), "-o", os.DevNull, "-e", "trace=" + calls,
@@ -102,47 +114,61 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	defer cancel()
 	err = n.until(ctx, func() (bool, error) {
 		select {
-		case <-tracer.Done():
-			return false, errors.Join(errors.New("strace has ended"), tracer.Err())
+		case <-strace.Done():
+			return false, errors.Join(errors.New("strace has ended"), strace.Err())
 		default:
-			return tracedBy(n.Process, tracer.PID())
+			return tracedBy(n.Process, strace.PID())
 		}
 	})
 	if err != nil {
 		text, _ := io.ReadAll(io.NewSectionReader(said, 0, 500))
-		return "", errors.Join(fmt.Errorf("%w: %w: %s", ErrMachine, err, strings.TrimSpace(string(text))), tracer.Stop(ctx, detachLimit))
+		return "", errors.Join(fmt.Errorf("%w: %w: %s", ErrMachine, err, strings.TrimSpace(string(text))), strace.Stop(ctx, detachLimit))
 	}
 	c.tracers.mu.Lock()
 	defer c.tracers.mu.Unlock()
 	if c.tracers.by == nil {
-		c.tracers.by = map[int]*supervise.Process{}
+		c.tracers.by = map[int]tracer{}
 	}
-	c.tracers.by[n.index] = tracer
-	return fmt.Sprintf("strace (pid %d) holds up %s", tracer.PID(), calls), nil
+	c.tracers.by[n.index] = tracer{strace, n.Process}
+	return fmt.Sprintf("strace (pid %d) holds up %s", strace.PID(), calls), nil
 }
 
-// tracer is the node's tracer, or nil.
+// tracer is the node's living tracer, or nil.
 func (c *Cluster) tracer(node int) *supervise.Process {
 	c.tracers.mu.Lock()
 	defer c.tracers.mu.Unlock()
-	if p := c.tracers.by[node]; p != nil {
-		select {
-		case <-p.Done(): // with its server, or killed
-		default:
-			return p
-		}
+	if t, ok := c.tracers.by[node]; ok && !over(t.Process) {
+		return t.Process
 	}
 	return nil
+}
+
+// over tells whether a process has ended, also if nobody has waited for it yet.
+func over(p *supervise.Process) bool {
+	state, err := p.State()
+	return err != nil || state == 'Z'
 }
 
 // detach ends the node's tracer, if it has one. The server goes on: strace lets
 // go of it, and if it cannot the kernel does.
 func (c *Cluster) detach(ctx context.Context, node int) error {
-	tracer := c.tracer(node)
-	if tracer == nil {
+	c.tracers.mu.Lock()
+	t, ok := c.tracers.by[node]
+	delete(c.tracers.by, node)
+	c.tracers.mu.Unlock()
+	switch {
+	case !ok:
 		return nil
+	case over(t.Process) && !over(t.of):
+		return fmt.Errorf("%w: %s (pid %d) has ended by itself, nobody knows when", ErrEndedEarly, t.Name(), t.PID())
 	}
-	return tracer.Stop(ctx, detachLimit)
+	if err := t.Stop(ctx, detachLimit); err != nil {
+		c.tracers.mu.Lock()
+		defer c.tracers.mu.Unlock()
+		c.tracers.by[node] = t
+		return err
+	}
+	return nil
 }
 
 // detachAll lets go of all servers, that they may end at their own pace. Tracers
