@@ -130,6 +130,24 @@ func (d *derivation) paused() []checker.Interval {
 	return list
 }
 
+// away is for how long servers suffered faults, in which nobody is blamed for a
+// lock that is granted to nobody.
+func (d *derivation) away() int64 {
+	var list []checker.Interval
+	for _, f := range d.faults {
+		if !f.what.OnClient() && f.injected != 0 && f.what.Action != scenario.ActClock {
+			list = append(list, checker.Interval{From: f.injected, To: f.end()})
+		}
+	}
+	slices.SortFunc(list, func(a, b checker.Interval) int { return cmp.Compare(a.From, b.From) })
+	var sum, until int64
+	for _, x := range list { // which may overlap
+		sum += max(0, x.To-max(x.From, until))
+		until = max(until, x.To)
+	}
+	return sum
+}
+
 // deaths tells which clients a fault killed, and when: whoever shared a process
 // with its target died with it.
 func (d *derivation) deaths() map[uint32]int64 {

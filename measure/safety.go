@@ -62,6 +62,10 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
 	}
 
+	if away := d.away(); away > 0 {
+		rep.Liveness.Why += fmt.Sprintf("; %s in which servers suffered faults, and a request's time after that, are left out", length(away))
+	}
+
 	safety := &d.result.Safety
 	*safety = scenario.Safety{
 		Verdict: rep.Verdict.Value, Promise: rep.Promise.Value, Liveness: rep.Liveness.Value,
