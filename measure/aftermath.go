@@ -59,13 +59,21 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if c.Kind != history.KindAcquire || !touched(c) || f.aimed && c.Client == f.client {
+		if c.Kind != history.KindAcquire || !touched(c) || f.aimed && c.Client == f.client || d.delayed(c) {
 			continue
 		}
 		if to := d.ended(c); c.Invoke < end && to > f.injected {
 			out.LongestWaitNS = max(out.LongestWaitNS, to-c.Invoke)
 		}
 	}
+}
+
+// delayed reports whether a fault on its own client was what kept a call: who is
+// stopped does not wait for anybody.
+func (d *derivation) delayed(c *history.Call) bool {
+	return slices.ContainsFunc(d.faults, func(f fault) bool {
+		return f.what.OnClient() && f.aimed && f.client == c.Client && c.Invoke < f.end() && d.ended(c) > f.injected
+	})
 }
 
 // ended is when a call was over: at its return, or where it has none at the

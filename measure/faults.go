@@ -77,13 +77,17 @@ func (d *derivation) findFaults() {
 		if out.Reason == "" {
 			f.effective = true
 			out.Status = "effective"
-			d.aftermath(f, &out)
 		} else {
 			d.missed = append(d.missed, fmt.Sprintf("%s: %s", f.id, out.Reason))
 		}
 		d.doubtful(f)
 		d.faults = append(d.faults, f)
 		d.result.Faults = append(d.result.Faults, out)
+	}
+	for i, f := range d.faults {
+		if f.effective {
+			d.aftermath(f, &d.result.Faults[i])
+		}
 	}
 	d.recovery()
 }

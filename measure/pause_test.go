@@ -159,3 +159,25 @@ func (s *story) pauseAt(from, to int64) {
 	s.in.events = nil
 	s.pause(0, "a", from, to)
 }
+
+// How long the others waited for one fault is not how long another stopped one
+// of them.
+func TestWaitsOfTheStopped(t *testing.T) {
+	s := newStory(leased(), 3)
+	s.hold(0, "a", 10, 20, 200)
+	s.hold(1, "b", 30, 210, 220)
+	s.hold(2, "c", 40, 5000, 5010)
+	s.pause(0, "a", 50, 100)
+	bystander := uint32(2)
+	s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: "random-nonholder-pause", At: scenario.Duration(time.Second)})
+	for event, at := range map[string]int64{"injected": 60, "heal_started": 4990, "healed": 4990} {
+		s.in.events = append(s.in.events, scenario.FaultEvent{ID: "random-nonholder-pause-2", Event: event, AtNS: start + at*ms, Client: &bystander, PID: 4712})
+	}
+	r := s.result()
+	if got := r.Faults[0]; got.Status != "effective" || got.LongestWaitNS != 180*ms {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Faults[1]; got.Status != "effective" || got.LongestWaitNS != 180*ms {
+		t.Errorf("%+v", got)
+	}
+}
