@@ -7,46 +7,77 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// ForeignRelease is the cause of a violation of a holder whose lock another, who
-// had held it before, released: such a lock does not ask whose it is.
+// ForeignRelease is the cause of a violation of a holder whose lock another
+// released: such a lock does not ask whose it is.
 const ForeignRelease = "a foreign release freed the holder's lock"
 
-// release is a confirmed release, for the search of foreign ones.
+// release is a release or clean-up that may have freed the lock.
 type release struct {
-	invoke int64
-	at     int32 // the attempt that sent it
+	from, to int64
+	reach    int64 // the latest end of this one and of those before it
+	attempt  int32 // its number
+	granted  int64 // when that attempt had got the lock; 0: whenever
 }
 
-// releases lists the confirmed releases by when they were sent. A re-entrant
-// lock's may be of an inner hold, and are left out.
+// releases lists the calls that may have freed a lock that is not their own, by
+// when they were sent. Of a lock that asks whose it is only one sort can: that of
+// an attempt which held it before and still believes to; those are taken to have
+// had their effect no sooner than they were sent. Of a lock that anybody frees it
+// is every call that was confirmed, or of which nothing is known, at any moment
+// until its return.
 func (p *part) releases() []release {
 	var list []release
-	for i := range p.attempts {
-		if over := p.attempts[i].over; over != none && !p.opt.Reentrant && !p.attempts[i].shared {
-			list = append(list, release{p.calls[over].Invoke, int32(i)})
+	if p.opt.Reentrant {
+		return nil // it may be of an inner hold
+	}
+	if p.opt.AnybodyFrees {
+		for i := range p.calls {
+			c := &p.calls[i]
+			if (c.Kind == history.KindRelease || c.Kind == history.KindCleanup) && c.Outcome != history.Lost && c.Outcome != history.Failed {
+				end := returned(c)
+				if c.Outcome == history.Unknown {
+					end = forever // it may be on its way still
+				}
+				list = append(list, release{from: c.Invoke, to: end, attempt: c.attempt})
+			}
+		}
+	} else {
+		for i := range p.attempts {
+			if a := &p.attempts[i]; a.over != none && !a.shared {
+				c := &p.calls[a.over]
+				list = append(list, release{from: c.Invoke, to: c.Invoke, attempt: c.attempt, granted: p.calls[a.acquire].Return})
+			}
 		}
 	}
-	slices.SortFunc(list, func(a, b release) int { return cmp.Compare(a.invoke, b.invoke) })
+	slices.SortFunc(list, func(a, b release) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.attempt, b.attempt))
+	})
+	reach := int64(0)
+	for i := range list {
+		reach = max(reach, list[i].to)
+		list[i].reach = reach
+	}
 	return list
 }
 
 // maxForeign bounds how many releases are looked at for one violation.
 const maxForeign = 64
 
-// foreign reports whether an attempt that had been granted the lock before x
-// sent a release, which was confirmed, between from and to, in which x held it.
+// foreign reports whether a third attempt's release may have freed the lock
+// between from and to, in which x held it and before y did.
 func (p *part) foreign(x, y int32, from, to int64) bool {
-	i, _ := slices.BinarySearchFunc(p.letGo, from+1, func(r release, at int64) int { return cmp.Compare(r.invoke, at) })
-	for _, r := range p.letGo[i:min(len(p.letGo), i+maxForeign)] {
-		if r.invoke >= to {
-			return false
-		}
-		if r.at != x && r.at != y && p.calls[p.attempts[r.at].acquire].Return < from {
+	own := [2]int32{p.number(x), p.number(y)}
+	end, _ := slices.BinarySearchFunc(p.letGo, to, func(r release, at int64) int { return cmp.Compare(r.from, at) })
+	for i := end - 1; i >= max(0, end-maxForeign) && p.letGo[i].reach > from; i-- {
+		r := &p.letGo[i]
+		if r.to > from && r.granted < from && !slices.Contains(own[:], r.attempt) {
 			return true
 		}
 	}
 	return false
 }
+
+func (p *part) number(at int32) int32 { return p.calls[p.attempts[at].acquire].attempt }
 
 // explainOverlaps lays the n certain overlaps of a group to their causes.
 func (p *part) explainOverlaps(group []span, n int64) {
@@ -156,5 +187,13 @@ func (p *part) causeOfWrite(w *history.Call) string {
 	if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
 		return s.Cause
 	}
-	return p.blamed[w.Attempt]
+	if cause := p.blamed[w.Attempt]; cause != "" {
+		return cause
+	}
+	for _, s := range p.general {
+		if w.Return > s.From {
+			return s.Cause
+		}
+	}
+	return ""
 }

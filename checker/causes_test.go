@@ -90,3 +90,37 @@ func TestFalseDefinite(t *testing.T) {
 		}
 	}
 }
+
+// A lock that anybody frees may be freed by a release that was sent before the
+// grant and is on its way still, or by the clean-up of an attempt that got
+// nothing; one that asks whose it is may not.
+func TestAnybodyFrees(t *testing.T) {
+	const acq, rel, clean = history.KindAcquire, history.KindRelease, history.KindCleanup
+	for name, late := range map[string]func(b *builder){
+		"a release on its way": func(b *builder) { b.add(0, 0, rel, history.Unknown, 20, 30) },
+		"a late answer":        func(b *builder) { b.add(0, 0, rel, history.Released, 20, 75) },
+		"a clean-up of a stranger": func(b *builder) {
+			b.add(0, 0, rel, history.Released, 12, 14)
+			b.add(3, 3, acq, history.Unknown, 15, 60)
+			b.add(3, 3, clean, history.Released, 70, 80)
+		},
+	} {
+		for _, anybody := range []bool{true, false} {
+			b := newBuilder()
+			b.add(0, 0, acq, history.Held, 0, 10)
+			late(b)
+			b.add(1, 1, acq, history.Held, 40, 50)
+			b.add(2, 2, acq, history.Held, 85, 90)
+			b.add(1, 1, rel, history.Lost, 100, 110)
+			b.add(2, 2, rel, history.Released, 120, 130)
+			got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000, AnybodyFrees: anybody}))
+			want := NoKnownCause
+			if anybody {
+				want = ForeignRelease
+			}
+			if got[want][0] != 1 || len(got) != 1 {
+				t.Errorf("%s, anybody frees %v: causes %v", name, anybody, got)
+			}
+		}
+	}
+}

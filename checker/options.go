@@ -24,6 +24,9 @@ type Options struct {
 	// when as many holds were released as were granted. The owner is the
 	// client, and its holds of a key that meet are one.
 	Reentrant bool
+	// AnybodyFrees: a release frees the lock whoever holds it. It tells only what
+	// may explain violations.
+	AnybodyFrees bool
 	// TriesYield: a try may be refused because another attempt is under way,
 	// though nobody holds the lock: a place in a queue refuses it, or a part of
 	// the servers that another has just taken.

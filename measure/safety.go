@@ -36,6 +36,7 @@ func (d *derivation) promised() checker.Options {
 	s := d.scenario
 	o := checker.Options{
 		Leased: d.info.Bound.Leased(), Fencing: d.info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
+		AnybodyFrees: d.info.Has != nil && !d.info.Promises(impls.Symmetric),
 		// Those that ask several servers, or that stand in a queue, refuse a try
 		// for the sake of one that has not got the lock yet.
 		TriesYield: d.info.Promises(impls.Available) || d.info.Promises(impls.Ordered),

@@ -61,7 +61,7 @@ func (d *derivation) sentence(w checker.Witness) string {
 		s = fmt.Sprintf("%s was granted %s at %s, and %s was granted it at %s, while the first lease still had time and nobody had sent a release",
 			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return))
 	case checker.LostLock:
-		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s was told that the lock was lost, though nothing had ended the hold",
+		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s was told that the lock was lost, though neither its client nor its lease had ended the hold",
 			d.client(a.Client), key, d.when(a.Return), last.Kind, d.when(last.Return))
 	case checker.FalseDefinite:
 		s = fmt.Sprintf("%s's %s of %s at %s was told for certain that it had not got the lock (%s), and yet its %s at %s was confirmed",
