@@ -134,7 +134,9 @@ func (w *wires) Apply(ctx context.Context, id string, clients []uint32, addresse
 	a := applied{how: w.mechanism(rule)}
 	w.mu.Lock()
 	_, taken := w.applied[id]
-	w.applied[id] = a
+	if !taken {
+		w.applied[id] = a
+	}
 	w.mu.Unlock()
 	if taken {
 		return "", fmt.Errorf("apply %s: a rule of that name is in force", id)
@@ -212,12 +214,19 @@ func (w *wires) applyByProxy(id string, clients []uint32, addresses []string, ru
 	return done, nil
 }
 
-// Lift implements chaos.Wires.
+// Lift implements chaos.Wires. What could not be lifted may be tried again.
 func (w *wires) Lift(ctx context.Context, id string) (e chaos.Effect, err error) {
 	w.mu.Lock()
 	a, ok := w.applied[id]
 	delete(w.applied, id)
 	w.mu.Unlock()
+	defer func() {
+		if err != nil {
+			w.mu.Lock()
+			w.applied[id] = a
+			w.mu.Unlock()
+		}
+	}()
 	switch {
 	case !ok:
 	case a.how == byKernel:
