@@ -21,14 +21,9 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 		if err := c.watch(ctx, h.session.alive, before); err != nil {
 			return abandoned(err)
 		}
-		r, cancel := request(ctx, c.cfg.Timeout)
-		resp, err := c.api.Get(r, prefix(h.Key()), append(lastTwo(), clientv3.WithMaxCreateRev(int64(h.Fence())))...)
-		cancel()
+		resp, err := c.look(ctx, h)
 		if err != nil {
-			if err := c.cfg.Clock.Sleep(ctx, retryPause); err != nil {
-				return abandoned(err)
-			}
-			continue
+			return abandoned(err)
 		}
 		switch {
 		case len(resp.Kvs) == 0 || string(resp.Kvs[0].Key) != own(h.Key(), h.Attempt()):
@@ -37,6 +32,25 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 			return nil
 		}
 		before = string(resp.Kvs[1].Key)
+	}
+}
+
+// look reads the attempt's key and the one before it, again and again until a
+// server answers: the next request goes to another.
+func (c *mutexClient) look(ctx context.Context, h *hold) (*clientv3.GetResponse, error) {
+	for {
+		r, cancel := request(ctx, c.cfg.Timeout)
+		resp, err := c.api.Get(r, prefix(h.Key()), append(lastTwo(), clientv3.WithMaxCreateRev(int64(h.Fence())))...)
+		cancel()
+		if err == nil {
+			return resp, nil
+		}
+		if h.session.alive.Err() != nil {
+			return nil, errEnded
+		}
+		if err := c.cfg.Clock.Sleep(ctx, retryPause); err != nil {
+			return nil, err
+		}
 	}
 }
 

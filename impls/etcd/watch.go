@@ -26,10 +26,14 @@ var errEnded = errors.New("the session ended while we waited")
 // server takes a watch that begins in the past for one that lags, and serves
 // those only every 100 ms: on a busy lock, where revisions pass quickly, each
 // hand-over would wait for that.
+//
+// It is given up after a TTL, and the caller looks again: a member that stands
+// still keeps its connections, so that whoever watches there hears nothing, and
+// the next watch goes to another.
 func (c *client) watch(ctx, alive context.Context, key string) error {
 	// RequireLeader: a member cut off from the others would else say nothing
 	// at all.
-	watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	watching, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.cfg.TTL)
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
 	events := c.api.Watch(watching, key, clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
@@ -58,6 +62,8 @@ func (c *client) watch(ctx, alive context.Context, key string) error {
 		return ctx.Err()
 	case alive.Err() != nil:
 		return errEnded
+	case watching.Err() != nil:
+		return nil // nothing was heard for long
 	}
 	return c.cfg.Clock.Sleep(ctx, retryPause)
 }
