@@ -21,7 +21,8 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 		}
 		return old
 	}
-	var after, others, anew int64
+	var after, others int64
+	var grants []int64
 	for i := range calls {
 		c := &calls[i]
 		if !touched(c) || c.Outcome != history.Held {
@@ -33,9 +34,7 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 		if c.Return > end {
 			after = earliest(after, c.Return)
 		}
-		if c.Invoke > f.injected {
-			anew = earliest(anew, c.Return)
-		}
+		grants = append(grants, c.Return)
 		if f.aimed && c.Client != f.client && c.Return > f.injected && c.Return < f.healing {
 			others = earliest(others, c.Return)
 		}
@@ -44,9 +43,7 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 		out.FirstGrantNS = after - d.samples.Start
 		out.RecoveryNS = after - end
 	}
-	if anew > 0 {
-		out.OutageNS = anew - f.injected
-	}
+	out.OutageNS = outage(grants, f.injected, end, d.samples.End)
 	if others > 0 {
 		out.OthersGrantedNS = others - d.samples.Start
 	}
@@ -74,6 +71,24 @@ func (d *derivation) delayed(c *history.Call) bool {
 	return slices.ContainsFunc(d.faults, func(f fault) bool {
 		return f.what.OnClient() && f.aimed && f.client == c.Client && c.Invoke < f.end() && d.ended(c) > f.injected
 	})
+}
+
+// outage is the longest time without a grant that a fault from injected to end
+// had a part in: of one that began before it, what came after its injection.
+func outage(grants []int64, injected, end, last int64) int64 {
+	slices.Sort(grants)
+	var longest int64
+	from := injected
+	for _, at := range append(grants, last) {
+		if at <= injected {
+			continue
+		}
+		longest = max(longest, at-from)
+		if from = at; at > end {
+			break
+		}
+	}
+	return longest
 }
 
 // ended is when a call was over: at its return, or where it has none at the

@@ -119,7 +119,7 @@ func TestFaultsOfServers(t *testing.T) {
 				}
 				return
 			}
-			if got.Status != "effective" || got.RecoveryNS != 2501*ms-2204*ms || got.OutageNS != 2501*ms-101*ms || got.LongestWaitNS != 2065*ms {
+			if got.Status != "effective" || got.RecoveryNS != 2501*ms-2204*ms || got.OutageNS != 2085*ms-101*ms || got.LongestWaitNS != 2065*ms {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -256,7 +256,7 @@ func faultFacts(f scenario.FaultResult) []fact {
 	}
 	fs := []fact{{"fault", clean(f.Kind)}, {"step", clean(f.Step)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
 		{"armed", stamp(f.ArmedNS)}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
-		{"what it did to the connections", clean(f.Effect)}, {"from its beginning to a grant asked for after it", length(f.OutageNS)}, {"from its end to the next grant", length(f.RecoveryNS)},
+		{"what it did to the connections", clean(f.Effect)}, {"longest time without a grant", length(f.OutageNS)}, {"from its end to the next grant", length(f.RecoveryNS)},
 		{"granted to others meanwhile", others}, {"longest wait touched by it", length(f.LongestWaitNS)}}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }

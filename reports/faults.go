@@ -184,7 +184,7 @@ type infliction struct {
 // apart.
 func (b *builder) inflicted(es []*experiment, apart bool) table {
 	t := table{Title: "what the faults did", Head: "fault", Cols: []column{
-		{Group: "hit", Name: "of armed"}, {Group: "next grant after", Name: "it began"}, {Group: "next grant after", Name: "it ended"}, {Group: "next grant after", Name: "worst"},
+		{Group: "hit", Name: "of armed"}, {Group: "without a grant", Name: "median"}, {Group: "without a grant", Name: "max"}, {Group: "next grant", Name: "after it"},
 		{Group: "in its runs", Name: "overlaps"}, {Group: "in its runs", Name: "breaches"}, {Name: "by", Left: true}}}
 	all := map[string]*infliction{}
 	var order []string
@@ -216,7 +216,7 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 		if x.hit < x.armed {
 			hit.Class = warn
 		}
-		cells := []cell{hit, b.middle(x.outages), b.middle(x.repairs), b.longest(x.repairs)}
+		cells := []cell{hit, b.middle(x.outages), b.longest(x.outages), b.middle(x.repairs)}
 		for _, n := range []int64{x.overlaps, x.breaches} {
 			c := cell{Text: count(n)}
 			if n > 0 {
@@ -227,7 +227,7 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 		t.Rows = append(t.Rows, row{Head: name, Cells: append(cells, cell{Text: or(strings.Join(x.mechanisms, ", "), none)})})
 	}
 	if len(t.Rows) > 0 {
-		t.Below = []string{"Next grant: medians over the runs that were hit, of a key that the fault touched; began counts only grants that were asked for after it. What has no end ends when it is done. Overlaps and breaches are all that those runs had, whatever made them."}
+		t.Below = []string{"Without a grant: the longest time of each fault that hit, of the keys that it touched, until the first grant after its end. Next grant: median time from its end; what has no end ends when it is done. Overlaps and breaches are all that those runs had, whatever made them."}
 	}
 	return t
 }

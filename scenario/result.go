@@ -314,8 +314,9 @@ type FaultResult struct {
 	// whose wait touched the fault.
 	LongestWaitNS int64 `json:"longest_wait_ns,omitempty"`
 	// RecoveryNS is from the fault's end (of one without: from its injection) to
-	// the first grant of a key that it touched; OutageNS from its injection to
-	// the first grant that began after it. 0: there was none.
+	// the first grant of a key that it touched; 0: there was none. OutageNS is the
+	// longest time without a grant of such a key, from the injection on, until the
+	// first grant after the fault's end.
 	RecoveryNS int64 `json:"recovery_ns,omitempty"`
 	OutageNS   int64 `json:"outage_ns,omitempty"`
 }
