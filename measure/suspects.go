@@ -25,10 +25,15 @@ func (d *derivation) suspects() []checker.Suspect {
 		}
 		s := checker.Suspect{From: f.injected}
 		if f.what.OnClient() {
-			if s.Cause = d.blame(f); s.Cause == "" || !f.keyed {
+			if s.Cause = d.blame(f); s.Cause == "" || !f.keyed && f.what.Action != scenario.ActClock {
 				continue
 			}
 			s.Attempt = f.attempt
+			if f.what.Action == scenario.ActClock {
+				// Every attempt that the client makes meanwhile goes by it, and what
+				// it writes misleads the others for a lease.
+				s.Everybody, s.To = true, f.end()+int64(d.scenario.TTL)
+			}
 		} else {
 			if s.Cause = d.loss(f); s.Cause == "" {
 				continue
