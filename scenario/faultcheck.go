@@ -117,7 +117,9 @@ func (c faultCheck) times() (valid bool) {
 // trigger checks what the fault waits for besides its time.
 func (c faultCheck) trigger() {
 	f := c.fault
-	steps := slices.Concat(Places(), c.r.Steps)
+	steps := slices.Concat(c.r.Steps, Places())
+	slices.Sort(steps)
+	steps = slices.Compact(steps)
 	switch {
 	case f.Step == "" && c.kind.Target == TargetStep:
 		id := c.r.ID
@@ -211,7 +213,7 @@ func (c faultCheck) target() {
 	}
 	if c.r.CanFault != nil {
 		if err := c.r.CanFault(sc.Topology, k, sc.Servers[c.r.Backend]); err != nil {
-			c.add(c.at+".kind", "lockbench list faults shows what there is", "%s on a %s of %s: %s", k, sc.Topology, c.r.Backend, err)
+			c.add(c.at+".kind", "lockbench list faults shows what there is", "%s on a %s %s: %s", k, sc.Topology, c.r.Backend, err)
 		}
 	}
 }

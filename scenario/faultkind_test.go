@@ -184,7 +184,7 @@ func TestServersSayWhatTheyCannotSuffer(t *testing.T) {
 		},
 	}
 	for rest, want := range map[string]string{
-		"faults: leader-evict":                              "leader-evict on a single of a: it never evicts",
+		"faults: leader-evict":                              "leader-evict on a single a: it never evicts",
 		"faults: leader-evict, servers: {a: {policy: lru}}": "",
 		"faults: leader-flush":                              "",
 	} {
