@@ -26,9 +26,9 @@ type release struct {
 // is every call that was confirmed, or of which nothing is known, at any moment
 // until its return.
 func (p *part) releases() []release {
-	var list []release
+	list := []release{}
 	if p.opt.Reentrant {
-		return nil // it may be of an inner hold
+		return list // it may be of an inner hold
 	}
 	if p.opt.AnybodyFrees {
 		for i := range p.calls {
@@ -66,6 +66,9 @@ const maxForeign = 64
 // foreign reports whether a third attempt's release may have freed the lock
 // between from and to, in which x held it and before y did.
 func (p *part) foreign(x, y int32, from, to int64) bool {
+	if p.letGo == nil { // few histories need it, and it may be large
+		p.letGo = p.releases()
+	}
 	own := [2]int32{p.number(x), p.number(y)}
 	end, _ := slices.BinarySearchFunc(p.letGo, to, func(r release, at int64) int { return cmp.Compare(r.from, at) })
 	for i := end - 1; i >= max(0, end-maxForeign) && p.letGo[i].reach > from; i-- {

@@ -80,7 +80,6 @@ type part struct {
 }
 
 func (p *part) judge() {
-	p.letGo = p.releases()
 	var holds []span
 	var held []stretch
 	for i := range p.attempts {
