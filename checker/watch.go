@@ -8,22 +8,26 @@ import (
 )
 
 // Watch looks at a history while it is written, so that a violation shows within
-// a second and not at the end of a long run. It knows two rules, those that
-// matter at once: two clients hold a key, and a token does not grow. It forgets
-// holds that ended a while ago, so a record that comes very late may escape it:
-// what counts is what Check says of the whole.
+// a second and not at the end of a long run. It knows the rules that need no more
+// than what is there: two clients hold a key, a token is missing or does not grow,
+// a write with an outdated token was accepted, a lock was gone while it was
+// certainly its holder's. What only later records prove (a zombie's success, a try
+// refused for nothing, what a register lost, a key that is stuck) is Check's. It
+// forgets holds that ended a while ago, so a record that comes very late may
+// escape it: what counts is what Check says of the whole.
 //
 // It is fed calls as they begin and as they return, in any order, and settles
 // from time to time. It is for one goroutine.
 type Watch struct {
-	reentrant bool
-	keys      map[uint32]*watchedKey
-	at        map[history.Attempt]*watchedHold
-	further   map[history.Attempt][]uint32 // the further keys of batches
-	fresh     []*watchedHold               // granted since the last Settle
-	waiting   []*watchedHold               // granted before it
-	newest    int64                        // stamp
-	found     []Witness
+	opt     Options
+	keys    map[uint32]*watchedKey
+	at      map[history.Attempt]*watchedHold
+	leaving map[history.Attempt]*watchedHold // whose first release is on its way
+	further map[history.Attempt][]uint32     // the further keys of batches
+	fresh   []*watchedHold                   // granted since the last Settle
+	waiting []*watchedHold                   // granted before it
+	newest  int64                            // stamp
+	found   []Witness
 }
 
 // watchMemory is for how long a hold that ended is remembered.
@@ -38,13 +42,15 @@ type watchedHold struct {
 	grant   history.Call
 	key     uint32
 	end     int64          // forever: not known yet
+	sure    int64          // until then its lease certainly runs; forever: it has none
 	settled bool           // compared with those that were settled before
 	others  []*watchedHold // of the further keys of its batch
 }
 
-// NewWatch judges a lock; reentrant: its holder may take it again.
-func NewWatch(reentrant bool) *Watch {
-	return &Watch{reentrant: reentrant, keys: map[uint32]*watchedKey{}, at: map[history.Attempt]*watchedHold{}, further: map[history.Attempt][]uint32{}}
+// NewWatch judges a lock by what the options say of its promise; what they say
+// of a run, it does not ask.
+func NewWatch(o Options) *Watch {
+	return &Watch{opt: o, keys: map[uint32]*watchedKey{}, at: map[history.Attempt]*watchedHold{}, leaving: map[history.Attempt]*watchedHold{}, further: map[history.Attempt][]uint32{}}
 }
 
 // Add takes note of a call that has begun, or has returned.
@@ -73,8 +79,63 @@ func (w *Watch) Add(c *history.Call, returned bool) {
 			}
 			delete(w.at, c.Attempt)
 			delete(w.further, c.Attempt)
+			if c.Kind == history.KindRelease {
+				w.leaving[c.Attempt] = h
+			}
+		}
+		if returned {
+			w.left(c)
+		}
+	case history.KindExtend:
+		if h := w.at[c.Attempt]; h != nil && returned {
+			w.extended(h, c)
+		}
+	case history.KindWrite:
+		if returned && c.Outcome == history.Accepted && c.Flags&history.FlagStale != 0 {
+			w.found = append(w.found, Witness{Class: StaleWrite, Key: c.Key, Calls: []history.Call{*c}, From: c.Invoke, To: c.Return})
 		}
 	}
+}
+
+// left takes note of the answer to a release: that the lock was gone is a breach
+// if it was still certainly the holder's.
+func (w *Watch) left(c *history.Call) {
+	h := w.leaving[c.Attempt]
+	delete(w.leaving, c.Attempt)
+	if h != nil && c.Kind == history.KindRelease && c.Outcome == history.Lost {
+		w.gone(h, c)
+	}
+}
+
+// extended takes note of the answer to a renewal.
+func (w *Watch) extended(h *watchedHold, c *history.Call) {
+	switch c.Outcome {
+	case history.Extended:
+		h.sure = max(h.sure, w.lease(c.Invoke))
+	case history.Lost:
+		w.gone(h, c)
+		h.end = min(h.end, c.Return) // the client knows it now
+		delete(w.at, c.Attempt)
+	}
+}
+
+func (w *Watch) gone(h *watchedHold, c *history.Call) {
+	// Of a re-entrant lock's holds it is not plain which one was released.
+	if c.Return < h.sure && !w.opt.Reentrant {
+		w.found = append(w.found, Witness{Class: LostLock, Key: h.key, Calls: []history.Call{h.grant, *c}, From: h.grant.Return, To: c.Return})
+	}
+}
+
+// lease is until when a lease certainly runs that was asked for at a moment; a
+// lock without one is its holder's until the lock itself tells otherwise.
+func (w *Watch) lease(asked int64) int64 {
+	switch {
+	case !w.opt.Leased:
+		return forever
+	case w.opt.TTL <= 0:
+		return 0
+	}
+	return asked + int64(w.opt.TTL-w.opt.TTL/1000-w.opt.Slack)
 }
 
 func (w *Watch) granted(c *history.Call, key uint32) {
@@ -83,7 +144,7 @@ func (w *Watch) granted(c *history.Call, key uint32) {
 		k = &watchedKey{}
 		w.keys[key] = k
 	}
-	h := &watchedHold{grant: *c, key: key, end: forever}
+	h := &watchedHold{grant: *c, key: key, end: forever, sure: w.lease(c.Invoke)}
 	if first := w.at[c.Attempt]; first != nil {
 		first.others = append(first.others, h)
 	} else {
@@ -91,7 +152,13 @@ func (w *Watch) granted(c *history.Call, key uint32) {
 	}
 	k.holds = append(k.holds, h)
 	w.fresh = append(w.fresh, h)
-	if c.Fence == 0 || c.Flags&history.FlagShared != 0 {
+	if c.Flags&history.FlagShared != 0 {
+		return
+	}
+	if c.Fence == 0 {
+		if w.opt.Fencing {
+			w.found = append(w.found, Witness{Class: MissingToken, Key: key, Calls: []history.Call{*c}, From: c.Invoke, To: c.Return})
+		}
 		return
 	}
 	if top := &k.top; top.Fence >= c.Fence && top.Return < c.Invoke {
@@ -144,7 +211,7 @@ func (w *Watch) Died(client uint32) {
 func (w *Watch) clash(x, y *watchedHold) bool {
 	a, b := &x.grant, &y.grant
 	switch {
-	case a.Attempt == b.Attempt, w.reentrant && a.Client == b.Client:
+	case a.Attempt == b.Attempt, w.opt.Reentrant && a.Client == b.Client:
 		return false
 	case a.Flags&b.Flags&history.FlagShared != 0:
 		return false

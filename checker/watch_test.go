@@ -47,7 +47,7 @@ func (s watchStory) settled(want ...Class) {
 
 func TestWatch(t *testing.T) {
 	const acq, rel = history.KindAcquire, history.KindRelease
-	story := func(reentrant bool) watchStory { return watchStory{NewWatch(reentrant), t} }
+	story := func(reentrant bool) watchStory { return watchStory{NewWatch(Options{Reentrant: reentrant}), t} }
 
 	s := story(false) // one after the other
 	a, b := s.begin(0, acq, 1), s.begin(1, acq, 2)
@@ -121,4 +121,48 @@ func TestWatch(t *testing.T) {
 	later.Attempt, later.Key = history.Attempt{77}, 0
 	s.end(later, history.Held, 9)
 	s.settled()
+}
+
+// What else is plain at once: a lock that was gone within its lease, a token that
+// is missing, a stale write that was accepted; and nothing of what may be so.
+func TestWatchAnswers(t *testing.T) {
+	const acq, rel, ext = history.KindAcquire, history.KindRelease, history.KindExtend
+	leased := Options{Leased: true, TTL: 1000}
+	type story = func(s watchStory)
+	granted := func(s watchStory) { s.end(s.begin(0, acq, 1), history.Held, 3) }
+	for name, tt := range map[string]struct {
+		opt  Options
+		tell story
+		want []Class
+	}{
+		"gone within the lease": {leased, func(s watchStory) { s.end(s.begin(0, rel, 500), history.Lost, 510) }, []Class{LostLock}},
+		"gone after it":         {leased, func(s watchStory) { s.end(s.begin(0, rel, 990), history.Lost, 1010) }, nil},
+		"renewed, then gone": {leased, func(s watchStory) {
+			s.end(s.begin(0, ext, 900), history.Extended, 910)
+			s.end(s.begin(0, rel, 1500), history.Lost, 1510)
+		}, []Class{LostLock}},
+		"a renewal finds it gone":   {leased, func(s watchStory) { s.end(s.begin(0, ext, 500), history.Lost, 510) }, []Class{LostLock}},
+		"a lease of unknown length": {Options{Leased: true}, func(s watchStory) { s.end(s.begin(0, rel, 500), history.Lost, 510) }, nil},
+		"a mutex is gone":           {Options{}, func(s watchStory) { s.end(s.begin(0, rel, 9000), history.Lost, 9010) }, []Class{LostLock}},
+		"a mutex told before": {Options{}, func(s watchStory) {
+			s.end(s.begin(0, history.KindLost, 100), history.Accepted, 100)
+			s.end(s.begin(0, rel, 9000), history.Lost, 9010)
+		}, nil},
+		"released before": {leased, func(s watchStory) {
+			s.end(s.begin(0, rel, 100), history.Unknown, 110)
+			s.end(s.begin(0, rel, 120), history.Lost, 130)
+		}, nil},
+		"a stale write":   {leased, func(s watchStory) { s.end(s.begin(0, history.KindWrite, 5), history.Accepted, 6, history.FlagStale) }, []Class{StaleWrite}},
+		"a refused write": {leased, func(s watchStory) { s.end(s.begin(0, history.KindWrite, 5), history.Rejected, 6, history.FlagStale) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := watchStory{NewWatch(tt.opt), t}
+			granted(s)
+			tt.tell(s)
+			s.settled(tt.want...)
+		})
+	}
+	s := watchStory{NewWatch(Options{Fencing: true}), t}
+	granted(s)
+	s.settled(MissingToken)
 }

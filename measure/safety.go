@@ -31,20 +31,27 @@ func (d *derivation) judge() {
 	d.surround(rep.Witnesses)
 }
 
-// promised is what the checker judges by.
-func (d *derivation) promised() checker.Options {
-	s := d.scenario
+// Promised is what a scenario's lock is judged by, as far as the recipe and the
+// scenario tell: nothing of what happened in the run.
+func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	o := checker.Options{
-		Leased: d.info.Bound.Leased(), Fencing: d.info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
-		AnybodyFrees: d.info.Has != nil && !d.info.Promises(impls.Symmetric),
+		Leased: info.Bound.Leased(), Fencing: info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
+		AnybodyFrees: info.Has != nil && !info.Promises(impls.Symmetric),
 		// Those that ask several servers, or that stand in a queue, refuse a try
 		// for the sake of one that has not got the lock yet.
-		TriesYield: d.info.Promises(impls.Available) || d.info.Promises(impls.Ordered),
-		End:        d.samples.End, Paused: d.paused(), Died: d.deathList(), Suspects: d.suspects(), FaultMissed: d.missed, Incomplete: d.incomplete(),
+		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),
 	}
-	if d.info.Bound == impls.BoundTTL {
+	if info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack
 	}
+	return o
+}
+
+// promised is what the checker judges by.
+func (d *derivation) promised() checker.Options {
+	s, o := d.scenario, Promised(d.scenario, d.info)
+	o.End, o.Paused, o.Died, o.Suspects = d.samples.End, d.paused(), d.deathList(), d.suspects()
+	o.FaultMissed, o.Incomplete = d.missed, d.incomplete()
 	switch {
 	case d.info.Takeover != nil:
 		o.Takeover = d.info.Takeover(s.TTL.D()) + takeoverSlack

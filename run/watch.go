@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/measure"
 	"github.com/lockbench/lockbench/scenario"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -28,7 +29,8 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workload
 	}
 	follow := history.Follow(dir)
 	defer follow.Close()
-	look := checker.NewWatch(sc.Workload.Kind == scenario.Reentrant)
+	recipe, _ := r.Find(sc.Recipe) // needs has checked it
+	look := checker.NewWatch(measure.Promised(sc, recipe.Info()))
 	t := time.NewTicker(glance)
 	defer t.Stop()
 	for told := 0; told < maxGlances; {
@@ -58,9 +60,16 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workload
 // load.
 func glimpse(w checker.Witness, start int64) string {
 	at := time.Duration(w.From - start).Seconds()
-	a, b := w.Calls[0], w.Calls[1]
-	if w.Class == checker.TokenRegression {
+	a, b := w.Calls[0], w.Calls[len(w.Calls)-1]
+	switch w.Class {
+	case checker.TokenRegression:
 		return fmt.Sprintf("at %.3f s client %d was granted k%d with token %d, after client %d with token %d", at, b.Client, w.Key, b.Fence, a.Client, a.Fence)
+	case checker.MissingToken:
+		return fmt.Sprintf("at %.3f s client %d was granted k%d without a token", at, a.Client, w.Key)
+	case checker.StaleWrite:
+		return fmt.Sprintf("at %.3f s the register of k%d accepted client %d's write with the outdated token %d", at, w.Key, a.Client, a.Fence)
+	case checker.LostLock:
+		return fmt.Sprintf("since %.3f s client %d held k%d, and then it was gone though neither it nor its lease had ended the hold", at, a.Client, w.Key)
 	}
 	return fmt.Sprintf("at %.3f s clients %d and %d both hold k%d", at, a.Client, b.Client, w.Key)
 }
