@@ -3,7 +3,6 @@ package measure
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
@@ -35,8 +34,8 @@ func (d *derivation) hit(f fault) string {
 	switch {
 	case f.what.Target == scenario.TargetNonholder:
 		return d.heldNothing(f)
-	case f.what.Target == scenario.TargetWaiter, f.what.Target == scenario.TargetStep && f.step != stepHeld && f.step != stepReleasing:
-		return d.stood(f)
+	case f.step == stepReleasing, f.what.Target == scenario.TargetWaiter, f.what.Target == scenario.TargetStep && f.step != stepHeld:
+		return d.stood(f) // who stands at releasing has its release on record, and the hold is over
 	}
 	return d.held(f)
 }
@@ -110,8 +109,6 @@ func (d *derivation) held(f fault) string {
 		return fmt.Sprintf("client %d had not got the lock yet: the grant came %s after the fault", f.client, length(h.Start-f.injected))
 	case h.Start+doubt >= f.injected:
 		return fmt.Sprintf("the clocks leave open whether client %d had got the lock before the fault", f.client)
-	case f.step == stepReleasing && h.End >= f.injected-int64(time.Second):
-		return "" // it stood between the end of its hold and the request that says so
 	case f.kills() && h.Ended != checker.StreamEnd:
 		return fmt.Sprintf("client %d had let go of the lock, or lost it, %s before it died", f.client, length(f.end()-h.End))
 	case f.kills():

@@ -202,3 +202,35 @@ func TestTokensOfATopology(t *testing.T) {
 		}
 	}
 }
+
+// A fault at the step releasing hit only who had a release under way until the
+// fault was in force.
+func TestFaultsAtTheRelease(t *testing.T) {
+	names := newStory(leased(), 3)
+	lost := &scenario.WireEffect{LostBytes: 5, Broken: 1}
+	for name, tt := range map[string]struct {
+		at     int64 // ms
+		missed string
+	}{
+		"under way":  {1200, ""},
+		"not yet":    {500, "no call of client 0"},
+		"over since": {2500, "no call of client 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hit := onClient(names, 0, "a")
+			hit.Step, hit.Effect = "releasing", lost
+			list := []scenario.FaultEvent{{Event: "armed"}}
+			for _, event := range []string{"injected", "effective"} {
+				e := hit
+				e.Event, e.AtNS = event, tt.at
+				list = append(list, e)
+			}
+			s := struck(leased(), "step-reply-lost", list...)
+			s.in.scenario.Faults[0].Step = "releasing"
+			got := s.result().Faults[0]
+			if (got.Status == "effective") != (tt.missed == "") || !strings.Contains(got.Reason, tt.missed) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
