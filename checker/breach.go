@@ -40,7 +40,7 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	}
 	if !p.opt.Leased {
 		// A lock that told of the loss may have been lost long before.
-		if held && a.toldLost == none && !p.lostUnsent(a) {
+		if held && !p.unfinished && a.toldLost == none && !p.lostUnsent(a) {
 			x.e = max(x.e, p.hold(a).End)
 		}
 		return x, x, true
@@ -111,7 +111,7 @@ func (p *part) breaches() {
 		}
 		p.answers(&p.attempts[i])
 	}
-	fit := true
+	fit := !p.unfit
 	groups(timed, observed, func(group []span) {
 		if total := countClashes(group, certain); total > 0 {
 			fit = false

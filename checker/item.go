@@ -71,9 +71,9 @@ func (p *part) supposed(a *attempt) item {
 		x.rr, end = returned(&p.calls[i]), p.calls[i].Invoke
 	}
 	switch {
-	case p.opt.Leased, p.opt.Reentrant:
+	case p.opt.Leased, p.opt.Reentrant, p.unfinished:
 		// It may have ended as soon as it began; or its owner's next hold is
-		// within it.
+		// within it; or what it comes to is still to be told.
 		x.rc = x.ac
 	case a.firstSent == none:
 		x.rc = end

@@ -77,11 +77,24 @@ type part struct {
 	proofs map[int32][]*history.Call // by the number of a call: where witnesses show it
 	// unexplained: there is an overlap that no suspect explains.
 	unexplained bool
+	// unfinished: there is more of the history to come, so that the client's view
+	// of a hold proves nothing yet: it may still turn out to have been lost.
+	unfinished bool
+	// unfit: grants that were forgotten contradict one another.
+	unfit bool
 }
 
 func (p *part) judge() {
-	var holds []span
-	var held []stretch
+	holds, held := p.holds()
+	p.overlaps(holds)
+	p.breaches()
+	p.contended()
+	p.stuck(held)
+	p.damaged()
+}
+
+// holds lists the holds by the clients' view.
+func (p *part) holds() (holds []span, held []stretch) {
 	for i := range p.attempts {
 		a := &p.attempts[i]
 		if !a.held(p.calls) {
@@ -91,11 +104,7 @@ func (p *part) judge() {
 		holds = append(holds, p.span(int32(i), h.Start, h.End))
 		held = append(held, stretch{h.Start, h.End})
 	}
-	p.overlaps(holds)
-	p.breaches()
-	p.contended()
-	p.stuck(held)
-	p.damaged()
+	return holds, held
 }
 
 func sortAround(list []Witness) {
