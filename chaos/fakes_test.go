@@ -102,6 +102,12 @@ func (s fakeServers) Evict(_ context.Context, n int, key string) (string, error)
 	return "filled", s.note("evict %d %s", n, key)
 }
 
+func (s fakeServers) Fill(_ context.Context, n int) (string, error) {
+	return "filled", s.note("fill %d", n)
+}
+
+func (s fakeServers) Drain(_ context.Context, n int) error { return s.note("drain %d", n) }
+
 func (s fakeServers) Flush(_ context.Context, n int) (string, error) {
 	return "FLUSHALL", s.note("flush %d", n)
 }

@@ -57,8 +57,8 @@ func (f *fault) aimAtNodes(nodes []int, lead int, how string, p prey) aim {
 	}
 	a.event.Nodes = f.named(nodes, lead)
 	for _, n := range a.event.Nodes {
-		if part := f.part(); part != "" {
-			a.claims = append(a.claims, claim{part + " of " + n.Name, true})
+		for _, part := range f.parts() {
+			a.claims = append(a.claims, claim{part.what + " of " + n.Name, part.alone})
 		}
 		if f.kind.Action == scenario.ActPause {
 			if proc := f.Servers.Process(n.Index); proc != nil {
@@ -69,18 +69,24 @@ func (f *fault) aimAtNodes(nodes []int, lead int, how string, p prey) aim {
 	return a
 }
 
-// part is what no two faults of one server may have in hand at once; "" for
-// those that add up.
-func (f *fault) part() string {
+// parts are what a fault has in hand of each of its servers; those that add up
+// have none.
+func (f *fault) parts() []claim {
 	switch f.kind.Action {
 	case scenario.ActKill, scenario.ActRestart, scenario.ActPause:
-		return "the process"
+		return []claim{{"the process", true}}
 	case scenario.ActClock:
-		return "the clock"
+		return []claim{{"the clock", true}}
 	case scenario.ActSlowDisk:
-		return "the disk"
+		return []claim{{"the disk", true}}
+	case scenario.ActEvict, scenario.ActFlush:
+		return []claim{{"the memory", false}}
+	case scenario.ActFull:
+		// What makes room ends it. So does a new start, and one that stands still
+		// cannot be given any.
+		return []claim{{"the memory", true}, {"the process", true}}
 	}
-	return ""
+	return nil
 }
 
 func (f *fault) named(nodes []int, lead int) []scenario.Node {

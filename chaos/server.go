@@ -15,6 +15,7 @@ const (
 	joined    = "the links between the servers are joined"
 	fast      = "the disk is fast again"
 	setRight  = "the server's clock is set right"
+	roomy     = "the server has room again"
 )
 
 // throughWires reports whether a fault of servers needs a way to the clients'
@@ -46,7 +47,7 @@ func (f *fault) actOnServers(ctx context.Context, in *injection) error {
 // it is: if it is elsewhere, it may have been so when the fault hit.
 func (f *fault) ledThroughout(ctx context.Context, in *injection) error {
 	switch f.kind.Action {
-	case scenario.ActCutClients, scenario.ActDelay, scenario.ActThrottle, scenario.ActRefuse, scenario.ActClock, scenario.ActSlowDisk:
+	case scenario.ActCutClients, scenario.ActDelay, scenario.ActThrottle, scenario.ActRefuse, scenario.ActClock, scenario.ActSlowDisk, scenario.ActFull:
 	default:
 		return nil
 	}
@@ -83,6 +84,10 @@ func (f *fault) hitServers(ctx context.Context, in *injection) error {
 	case scenario.ActSlowDisk:
 		return f.onEach(ctx, in, fast, f.Servers.FastDisk, func(ctx context.Context, n int) error {
 			return in.saying(f.Servers.SlowDisk(ctx, n, f.By.D()))
+		})
+	case scenario.ActFull:
+		return f.onEach(ctx, in, roomy, f.Servers.Drain, func(ctx context.Context, n int) error {
+			return in.saying(f.Servers.Fill(ctx, n))
 		})
 	case scenario.ActMove:
 		return f.move(ctx, in)

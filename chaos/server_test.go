@@ -71,6 +71,7 @@ func TestServerFaults(t *testing.T) {
 		{scenario.Fault{Kind: "leader-close"}, fakeServers{closed: 3}, fakeWires{}, instant, "close 0"},
 		{scenario.Fault{Kind: "leader-close"}, fakeServers{}, fakeWires{}, miss, "close 0"},
 		{scenario.Fault{Kind: "leader-evict"}, fakeServers{}, fakeWires{}, instant, "evict 0 lock"},
+		{fault("all-full"), fakeServers{n: 2}, fakeWires{}, lasting, "fill 0, fill 1, drain 1, drain 0"},
 		{scenario.Fault{Kind: "leader-flush"}, fakeServers{}, fakeWires{}, instant, "flush 0"},
 		{scenario.Fault{Kind: "each-restart"}, fakeServers{}, fakeWires{}, nil, "kill 0, restart 0, healthy, kill 1, restart 1, healthy, kill 2, restart 2, healthy"},
 		{scenario.Fault{Kind: "each-pause", For: ms}, fakeServers{n: 2}, fakeWires{}, nil, "pause 0, resume 0, healthy, pause 1, resume 1, healthy"},
@@ -82,7 +83,7 @@ func TestServerFaults(t *testing.T) {
 		{fault("leader-kill"), fakeServers{leaders: func() (int, error) { return -1, ErrEquals }}, fakeWires{}, miss, ""},
 	} {
 		played, events := serverRun(t, tt.fault, tt.servers, tt.wires)
-		calls := played.played("kill", "restart", "pause", "resume", "links", "join", "apply", "lift", "clock", "slow", "fast", "move", "close", "evict", "flush", "healthy")
+		calls := played.played("kill", "restart", "pause", "resume", "links", "join", "apply", "lift", "clock", "slow", "fast", "move", "close", "evict", "fill", "drain", "flush", "healthy")
 		if got := strings.Join(calls, ", "); got != tt.calls {
 			t.Errorf("%s: did %s\nwant %s", tt.fault.Kind, got, tt.calls)
 		}

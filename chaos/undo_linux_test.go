@@ -46,6 +46,8 @@ func twoWay(call string) (what string, undo, ok bool) {
 		return "wire by " + at(1), words[0] == "lift", true
 	case "slow", "fast":
 		return "disk of " + at(1), words[0] == "fast", true
+	case "fill", "drain":
+		return "room of " + at(1), words[0] == "drain", true
 	case "clock", "skew":
 		return words[0] + " of " + at(1), at(2) == "0s", true
 	case "signal":
@@ -90,7 +92,7 @@ func TestWhateverHappensIsUndone(t *testing.T) {
 	kinds := []string{
 		"holder-pause", "holder-starve", "holder-cut", "holder-clock", "holder-reply-lost", "holder-reset", "next-waiter-pause", "random-nonholder-delay", "step-pause",
 		"leader-kill", "leader-restart", "leader-cut", "leader-clock", "leader-move", "leader-serving-holder-slow-disk", "follower-pause", "minority-kill",
-		"majority-pause", "all-cut", "all-kill", "each-restart", "each-pause", "node:2-evict", "node:3-flush", "node:1-cut-peers", "leader-close", "all-refuse",
+		"majority-pause", "all-cut", "all-kill", "each-restart", "each-pause", "node:2-evict", "node:1-full", "node:3-flush", "node:1-cut-peers", "leader-close", "all-refuse",
 	}
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

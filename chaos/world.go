@@ -59,6 +59,10 @@ type Servers interface {
 	// Evict fills a node's memory until it has evicted the key, and takes the
 	// filling out again. The error tells that the key is there still.
 	Evict(ctx context.Context, node int, key string) (how string, err error)
+	// Fill takes a node's room away, until Drain, and returns when it has refused
+	// a write.
+	Fill(ctx context.Context, node int) (how string, err error)
+	Drain(ctx context.Context, node int) error
 	// Flush asks a node to forget everything.
 	Flush(ctx context.Context, node int) (how string, err error)
 }

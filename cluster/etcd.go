@@ -215,7 +215,7 @@ func etcdMessages(page string) (map[string]int64, error) {
 			continue
 		}
 		method := between(line, `grpc_method="`, `"`)
-		if method == "Status" || method == "MoveLeader" {
+		if method == "Status" || method == "MoveLeader" || method == "Alarm" {
 			continue // only we ask for these
 		}
 		_, value, _ := strings.Cut(line, "} ")

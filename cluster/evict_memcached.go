@@ -89,33 +89,47 @@ func (t *memcachedTalk) item(ctx context.Context, key string) (item memcachedIte
 	return item, err
 }
 
-// set stores fillers from one number to below another. They are waited for also
-// when ctx ends, or some might go in after the others were taken out.
+// set stores fillers from one number to below another.
 func (t *memcachedTalk) set(ctx context.Context, from, to int, value string) error {
+	refused, err := t.offer(ctx, from, to, value)
+	if err == nil && refused != "" {
+		err = fmt.Errorf("%w: it answers a filler by %q", ErrNotEvicted, refused)
+	}
+	return err
+}
+
+// offer sends fillers from one number to below another, and tells what the last
+// one that was not stored was answered. They are waited for also when ctx ends,
+// or some might go in after the others were taken out.
+func (t *memcachedTalk) offer(ctx context.Context, from, to int, value string) (refused string, err error) {
 	var req strings.Builder
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&req, "set %s%08x 0 0 %d\r\n%s\r\n", fillerPrefix, i, len(value), value)
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
-	t.node.asked.add("cmd_set", int64(to-from))
-	return t.send(context.WithoutCancel(ctx), req.String(), to-from, func(_ int, line string) error {
-		if line != "STORED" {
-			return fmt.Errorf("%w: it answers a filler by %q", ErrNotEvicted, line)
+	stored := int64(0)
+	err = t.send(context.WithoutCancel(ctx), req.String(), to-from, func(_ int, line string) error {
+		if line == "STORED" {
+			stored++
+		} else {
+			refused = line
 		}
 		return nil
 	})
+	t.node.asked.add("cmd_set", stored)
+	return refused, err
 }
 
-// drop takes fillers out again, from one number to below another.
-func (t *memcachedTalk) drop(ctx context.Context, from, to int) error {
+// drop takes fillers out again, from one number to below another, and tells how
+// many there were.
+func (t *memcachedTalk) drop(ctx context.Context, from, to int) (hits int64, err error) {
 	var req strings.Builder
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&req, "delete %s%08x\r\n", fillerPrefix, i)
 	}
-	hits := int64(0)
-	err := t.send(ctx, req.String(), to-from, func(_ int, line string) error {
+	err = t.send(ctx, req.String(), to-from, func(_ int, line string) error {
 		if line == "DELETED" {
 			hits++
 		}
@@ -124,7 +138,7 @@ func (t *memcachedTalk) drop(ctx context.Context, from, to int) error {
 	t.node.asked.add("delete_hits", hits)
 	t.node.asked.add("delete_misses", int64(to-from)-hits)
 	t.node.asked.add("cmd_delete", int64(to-from))
-	return err
+	return hits, err
 }
 
 func (memcached) evict(ctx context.Context, _ *Cluster, n *Node, key string) (how string, err error) {
@@ -146,7 +160,7 @@ func (memcached) evict(ctx context.Context, _ *Cluster, n *Node, key string) (ho
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreLimit)
 		defer cancel()
-		err = errors.Join(err, filling.empty(ctx, n))
+		err = errors.Join(err, memcachedEmpty(ctx, n, filling.filled))
 	}()
 	if err := filling.until(ctx, key); err != nil {
 		return "", err
@@ -241,17 +255,17 @@ func (f *filling) room(ctx context.Context) (room, page int, err error) {
 	return free + max(0, limit-taken)>>20*page, page, nil
 }
 
-// empty takes the fillers out again, on a connection of its own: what ended the
-// filling may have ended the other one.
-func (f *filling) empty(ctx context.Context, n *Node) error {
+// memcachedEmpty takes fillers out, up to a number and as long as there are some,
+// on a connection of its own: what ended the filling may have ended the other one.
+func memcachedEmpty(ctx context.Context, n *Node, filled int) error {
 	t, err := memcachedDial(ctx, n)
 	if err != nil {
 		return fmt.Errorf("take the fillers out: %w", err)
 	}
 	defer t.conn.Close()
 	const batch = 10000
-	for from := 0; from < f.filled; from += batch {
-		if err := t.drop(ctx, from, min(f.filled, from+batch)); err != nil {
+	for from, hits := 0, int64(0); from < filled || hits > 0; from += batch {
+		if hits, err = t.drop(ctx, from, from+batch); err != nil {
 			return fmt.Errorf("take the fillers out: %w", err)
 		}
 	}

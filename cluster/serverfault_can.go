@@ -72,7 +72,10 @@ func (s Spec) Suffers(action string) error {
 		return slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(s.Settings[name]))
 	}
 	_, unsafeFlag := s.Settings["unsafe-no-fsync"]
-	_, refusesFlag := s.Settings["M"]
+	_, refuses := s.Settings["M"]
+	if _, long := s.Settings["disable-evictions"]; long {
+		refuses = true
+	}
 	reason := ""
 	switch action + " " + s.Backend {
 	case scenario.ActSlowDisk + " redis":
@@ -100,8 +103,12 @@ func (s Spec) Suffers(action string) error {
 			reason = "with maxmemory-policy=noeviction a full server refuses new locks and forgets none; set another policy or none"
 		}
 	case scenario.ActEvict + " memcached":
-		if refusesFlag {
+		if refuses {
 			reason = "with the flag M a full server refuses new locks and forgets none; leave that out"
+		}
+	case scenario.ActFull + " memcached":
+		if !refuses {
+			reason = `a full server evicts what it has and refuses nothing, unless it has the flag M; set servers: {memcached: {M: ""}}, or use evict`
 		}
 	}
 	if reason != "" {
@@ -150,9 +157,12 @@ func reasonAgainst(backend, action string) string {
 		scenario.ActClose + " zookeeper": "ZooKeeper has no command that closes its clients' connections; use reset",
 		scenario.ActClose + " memcached": "memcached has no command that closes its clients' connections; use reset",
 
-		scenario.ActEvict + " etcd":      "etcd never evicts: when its space is used up it refuses writes",
+		scenario.ActEvict + " etcd":      "etcd never evicts: when its space is used up it refuses writes; use full",
 		scenario.ActEvict + " zookeeper": "ZooKeeper never evicts: what does not fit its memory ends it",
 		scenario.ActEvict + " mysql":     "a database never evicts rows",
+
+		scenario.ActFull + " zookeeper": "ZooKeeper has no limit at which it refuses: what does not fit its memory ends it",
+		scenario.ActFull + " mysql":     "a database refuses when its disk is full, and the disk is this machine's",
 
 		scenario.ActFlush + " etcd":      "etcd has no command that forgets everything",
 		scenario.ActFlush + " zookeeper": "ZooKeeper has no command that forgets everything",

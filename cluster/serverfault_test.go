@@ -20,7 +20,7 @@ import (
 var serverActions = []string{
 	scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActCut, scenario.ActCutPeers, scenario.ActCutClients,
 	scenario.ActDelay, scenario.ActThrottle, scenario.ActReset, scenario.ActRefuse, scenario.ActClock, scenario.ActMove,
-	scenario.ActClose, scenario.ActSlowDisk, scenario.ActEvict, scenario.ActFlush,
+	scenario.ActClose, scenario.ActSlowDisk, scenario.ActEvict, scenario.ActFull, scenario.ActFlush,
 }
 
 // TestSupports: what cannot be is refused for a reason, in every backend and
@@ -29,9 +29,9 @@ func TestSupports(t *testing.T) {
 	refused := map[string]string{ // actions
 		"redis single": "cut-peers move", "redis quorum": "cut-peers move", "redis replicated": "",
 		"etcd single": "cut-peers clock move close evict flush", "etcd quorum": "clock close evict flush",
-		"zookeeper single": "cut-peers move close evict flush", "zookeeper quorum": "move close evict flush",
+		"zookeeper single": "cut-peers move close evict full flush", "zookeeper quorum": "move close evict full flush",
 		"memcached single": "cut-peers move close slow-disk", "memcached sharded": "cut-peers move close slow-disk",
-		"mysql single": "cut-peers move evict flush", "mysql replicated": "move evict flush",
+		"mysql single": "cut-peers move evict full flush", "mysql replicated": "move evict full flush",
 	}
 	for _, backend := range cluster.Backends() {
 		for _, topology := range cluster.Topologies(backend) {
@@ -95,7 +95,15 @@ func TestSuffers(t *testing.T) {
 		{"redis", "evict", map[string]string{"maxmemory-policy": "allkeys-lru"}, ""},
 		{"redis", "evict", map[string]string{"maxmemory-policy": "noeviction"}, "noeviction"},
 		{"memcached", "evict", map[string]string{"M": ""}, "flag M"},
+		{"memcached", "evict", map[string]string{"disable-evictions": ""}, "flag M"},
 		{"etcd", "evict", nil, "never evicts"},
+		{"redis", "full", nil, ""},
+		{"etcd", "full", nil, ""},
+		{"memcached", "full", nil, "flag M"},
+		{"memcached", "full", map[string]string{"M": ""}, ""},
+		{"memcached", "full", map[string]string{"disable-evictions": ""}, ""},
+		{"zookeeper", "full", nil, "no limit"},
+		{"mysql", "full", nil, "disk"},
 	} {
 		err := cluster.Spec{Backend: tt.backend, Settings: tt.settings}.Suffers(tt.action)
 		if tt.reason == "" && err != nil || tt.reason != "" && (!errors.Is(err, cluster.ErrUnsupported) || !strings.Contains(err.Error(), tt.reason)) {
@@ -197,7 +205,9 @@ func TestPausedServersAreNotAsked(t *testing.T) {
 	_, closeErr := c.CloseClients(ctx, 0)
 	_, evictErr := c.Evict(ctx, 0, "lock")
 	_, flushErr := c.Flush(ctx, 0)
-	for _, err := range []error{closeErr, evictErr, flushErr} {
+	_, fillErr := c.Fill(ctx, 0)
+	drainErr := c.Drain(ctx, 0)
+	for _, err := range []error{closeErr, evictErr, flushErr, fillErr, drainErr} {
 		if !errors.Is(err, cluster.ErrUnsupported) {
 			t.Error(err)
 		}

@@ -81,7 +81,7 @@ func keeps(backend, topology string, k scenario.FaultKind, settings map[string]s
 		return false
 	case scenario.ActClock:
 		return consensus || backend == "memcached" // they read a monotonic clock
-	case scenario.ActDelay, scenario.ActThrottle, scenario.ActReset, scenario.ActRefuse, scenario.ActClose, scenario.ActSlowDisk, scenario.ActCutClients:
+	case scenario.ActDelay, scenario.ActThrottle, scenario.ActReset, scenario.ActRefuse, scenario.ActClose, scenario.ActSlowDisk, scenario.ActFull, scenario.ActCutClients:
 		return true
 	case scenario.ActKill, scenario.ActRestart:
 		if !durable(backend, settings) {

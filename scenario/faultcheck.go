@@ -251,7 +251,7 @@ func inCommon(a, b FaultKind) string {
 		return "stop clients' processes"
 	case a == b && !a.OnClient():
 		return "do the same to the same servers"
-	case a.OnClient() == b.OnClient() && a.Action == b.Action && (a.Action == ActClock || a.Action == ActSlowDisk):
+	case a.OnClient() == b.OnClient() && a.Action == b.Action && (a.Action == ActClock || a.Action == ActSlowDisk || a.Action == ActFull):
 		return "set one thing, which the first to end sets right"
 	}
 	return ""

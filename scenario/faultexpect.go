@@ -199,6 +199,8 @@ func goesOn(topology string, k FaultKind) bool {
 		return true
 	case ActSlowDisk:
 		return topology == TopologySingle
+	case ActFull:
+		return false // one full member has all of a quorum refuse
 	}
 	_, numbered := k.Node()
 	return topology == topologyQuorum && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)

@@ -79,6 +79,7 @@ const (
 	ActClose     = "close"     // S: asked to close its clients' connections
 	ActSlowDisk  = "slow-disk" // S: every fsync takes longer
 	ActEvict     = "evict"     // S: memory filled until it evicts the lock
+	ActFull      = "full"      // S: it has no room left, and refuses what takes more
 	ActFlush     = "flush"     // S: asked to forget everything
 )
 
@@ -87,7 +88,7 @@ var (
 	serverTargets = []string{TargetServing, TargetLeader, TargetFollower, TargetMinority, TargetMajority, TargetAll, TargetEach}
 
 	clientActions = []string{ActPause, ActKill, ActCut, ActCutIn, ActCutOut, ActCutKill, ActDelay, ActThrottle, ActStall, ActReset, ActRefuse, ActReplyLost, ActClock, ActStarve}
-	serverActions = []string{ActPause, ActKill, ActRestart, ActCut, ActCutPeers, ActCutClients, ActDelay, ActThrottle, ActReset, ActRefuse, ActClock, ActMove, ActClose, ActSlowDisk, ActEvict, ActFlush}
+	serverActions = []string{ActPause, ActKill, ActRestart, ActCut, ActCutPeers, ActCutClients, ActDelay, ActThrottle, ActReset, ActRefuse, ActClock, ActMove, ActClose, ActSlowDisk, ActEvict, ActFull, ActFlush}
 )
 
 // ParseFaultKind takes a fault's name apart. It is not ok if there is no such

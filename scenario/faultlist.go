@@ -56,6 +56,7 @@ func FaultActions() []FaultAction {
 		{GroupServer, ActSlowDisk, servers, "every fsync takes longer, by 500ms by default"},
 		{GroupServer, ActClock, servers, "its wall clock jumps, by a TTL and 1s ahead by default, and is set right again"},
 		{GroupServer, ActEvict, servers, "its memory is filled until it has evicted the lock"},
+		{GroupServer, ActFull, servers, "it has no room left: it refuses whatever takes more, and forgets nothing"},
 		{GroupServer, ActFlush, servers, "asked to forget everything"},
 	}
 }

@@ -191,15 +191,15 @@ var errConflict = errors.New("value was written meanwhile")
 
 // rules is the table from driver errors to outcomes, for requests with one
 // verb. What it does not list is unknown: a write's timeout, broken connection,
-// SERVER_ERROR, or reply that does not parse; and NOT_STORED in answer to cas or
-// set, which no server is known to give.
+// other SERVER_ERROR, or reply that does not parse; and NOT_STORED in answer to
+// cas or set, which no server is known to give.
 func rules(verb string) impls.Rules {
 	// By these nothing was sent.
 	rs := append(impls.NoEffect(memcache.ErrMalformedKey, memcache.ErrNoServers), impls.NotConnected(),
 		impls.Rule{Name: "connect in time", Match: impls.As[*memcache.ConnectTimeoutError], Outcome: impls.ErrFailed})
 	switch verb {
 	case "add":
-		return append(rs, impls.Rule{Name: "NOT_STORED", Match: impls.Is(memcache.ErrNotStored), Outcome: impls.ErrBusy})
+		return append(rs, noRoom(), impls.Rule{Name: "NOT_STORED", Match: impls.Is(memcache.ErrNotStored), Outcome: impls.ErrBusy})
 	case "gets":
 		return append(rs,
 			impls.Rule{Name: "nothing found", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost},
@@ -208,13 +208,22 @@ func rules(verb string) impls.Rules {
 	case "delete":
 		return append(rs, impls.Rule{Name: "NOT_FOUND", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost})
 	case "cas":
-		return append(rs,
+		return append(rs, noRoom(),
 			// The driver documents ErrNotStored for a key that is gone, and
 			// returns ErrCacheMiss.
 			impls.Rule{Name: "NOT_FOUND", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost},
 			impls.Rule{Name: "EXISTS", Match: impls.Is(memcache.ErrCASConflict), Outcome: errConflict})
 	}
 	return rs
+}
+
+// noRoom is the answer of a server that is full and may not evict: it had no room
+// for the new item before it looked at the old one, which stays. (A set has the
+// same answer, and the old one is gone.)
+func noRoom() impls.Rule {
+	const answer = "SERVER_ERROR out of memory storing object"
+	said := func(err error) bool { return strings.Contains(err.Error(), answer) }
+	return impls.Rule{Name: answer, Match: said, Outcome: impls.ErrFailed}
 }
 
 // outcome gives err, of a request with verb, the name of what became of the
