@@ -24,10 +24,10 @@ type Keyed struct {
 	dir    string
 	record [spooledSize]byte // is written next
 	parts  [spools]spool
-	// current is the generation of each client whose stream was replaced by a
-	// better one: what was written before does not count.
-	current   map[uint32]uint32
-	retracted int // how many streams were replaced
+	// dropped has the numbers of the streams that do not count after all.
+	dropped map[uint32]bool
+	stream  uint32               // the one being added
+	further map[Attempt][]uint32 // the further keys of its batches
 }
 
 // spools is into how many files the keys are dealt out. One of them is read
@@ -43,7 +43,7 @@ type spool struct {
 }
 
 // A spooled call is its fields in the order of Call, then the key that it is
-// kept for, and the generation of its client's stream.
+// kept for, and the number of its stream.
 const spooledSize = 96
 
 // ReadKeyed reads a history as Read does, with the same damage and errors, and
@@ -54,7 +54,7 @@ func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
 	}
-	k := &Keyed{dir: dir, current: map[uint32]uint32{}}
+	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[Attempt][]uint32{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.Close())
@@ -102,17 +102,20 @@ func (k *Keyed) Close() error {
 	return nil
 }
 
-// add spools the calls of one stream, in the stream's order.
-func (k *Keyed) add(calls []Call) {
-	further := map[Attempt][]uint32{} // the further keys of batches
+// add spools calls of one stream, in the stream's order.
+func (k *Keyed) add(stream uint32, calls []Call) {
+	if stream != k.stream {
+		k.stream = stream
+		clear(k.further)
+	}
 	for i := range calls {
 		c := &calls[i]
 		k.put(c, c.Key)
 		if c.Kind == KindAlso {
-			further[c.Attempt] = append(further[c.Attempt], c.Key)
+			k.further[c.Attempt] = append(k.further[c.Attempt], c.Key)
 			continue
 		}
-		for _, key := range further[c.Attempt] {
+		for _, key := range k.further[c.Attempt] {
 			if key != c.Key {
 				k.put(c, key)
 			}
@@ -120,11 +123,8 @@ func (k *Keyed) add(calls []Call) {
 	}
 }
 
-// retract makes what was spooled of a client count no more.
-func (k *Keyed) retract(client uint32) {
-	k.current[client]++
-	k.retracted++
-}
+// drop makes what was spooled of a stream count no more.
+func (k *Keyed) drop(stream uint32) { k.dropped[stream] = true }
 
 func (k *Keyed) put(c *Call, key uint32) {
 	p := &k.parts[spoolOf(key)]
@@ -145,7 +145,7 @@ func (k *Keyed) put(c *Call, key uint32) {
 	le.PutUint64(b[72:], c.Arg)
 	le.PutUint64(b[80:], c.Value)
 	le.PutUint32(b[88:], key)
-	le.PutUint32(b[92:], k.current[c.Client])
+	le.PutUint32(b[92:], k.stream)
 	_, _ = p.out.Write(b) // an error stays, and Flush tells it
 }
 
@@ -179,7 +179,7 @@ func (k *Keyed) each(p *spool, visit func(c *Call, key uint32)) error {
 		}
 		for b := buf[:n*spooledSize]; len(b) > 0; b = b[spooledSize:] {
 			unspool(&c, b)
-			if k.retracted == 0 || binary.LittleEndian.Uint32(b[92:]) == k.current[c.Client] {
+			if len(k.dropped) == 0 || !k.dropped[binary.LittleEndian.Uint32(b[92:])] {
 				visit(&c, binary.LittleEndian.Uint32(b[88:]))
 			}
 		}

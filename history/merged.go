@@ -3,7 +3,6 @@ package history
 import (
 	"bytes"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"strings"
 )
@@ -131,11 +130,4 @@ func (r *reader) findStart(f io.ReaderAt, from, size int64, bare bool) start {
 		sc.skip(int64(len(b) - need + 1))
 	}
 	return start{at: -1}
-}
-
-// contentSum returns the checksum of a stream as Merge takes it.
-func contentSum(f io.ReaderAt, sp span, buf []byte) (uint32, error) {
-	sum := crc32.New(castagnoli)
-	_, err := io.CopyBuffer(sum, io.NewSectionReader(f, sp.from, sp.end-sp.from), buf[:cap(buf)])
-	return sum.Sum32(), err
 }

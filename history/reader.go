@@ -28,14 +28,19 @@ import (
 // Memory is some 90 bytes a call, whatever the file claims of itself.
 func Read(path string) (*History, error) { return read(path, nil) }
 
-// sink takes the calls of each stream as it is read, so that they need not be
-// in memory all at once.
+// sink takes the calls while they are read, so that they need not be in memory
+// all at once.
 type sink interface {
-	// add takes the calls of a stream; the slice is used again.
-	add(calls []Call)
-	// retract takes back what was added of a client.
-	retract(client uint32)
+	// add takes the next calls of a stream; the slice is used again. Streams are
+	// numbered as they come, and added one after another.
+	add(stream uint32, calls []Call)
+	// drop takes a stream back.
+	drop(stream uint32)
 }
+
+// passAtOnce is how many calls go to a sink at once, unless a call that may still
+// change holds up those after it.
+const passAtOnce = 4096
 
 // read is Read; if there is a sink, the calls go there instead of into the
 // history.
@@ -63,7 +68,7 @@ func read(path string, to sink) (*History, error) {
 	if read := text(f); read != nil {
 		h, err := read(f, path)
 		if h != nil && to != nil {
-			to.add(h.Calls)
+			to.add(0, h.Calls)
 			h.Calls = nil
 		}
 		return h, err
@@ -82,7 +87,7 @@ func readAt(f io.ReaderAt, path string, size int64, to sink) (*History, error) {
 // newReader returns a reader for files of some size.
 func newReader(size int64) *reader {
 	buf := make([]byte, 0, max(minBuffer, min(size, maxBuffer)))
-	return &reader{h: new(History), buf: buf, clients: make(map[uint32]string)}
+	return &reader{h: new(History), buf: buf, clients: make(map[uint32]origin)}
 }
 
 // result ends the reading of path.
@@ -152,9 +157,16 @@ const (
 type reader struct {
 	h        *History
 	buf      []byte
-	clients  map[uint32]string // the file in which each client was found
+	clients  map[uint32]origin // where each client was found
 	declared uint32            // streams that there should be, if anybody said
 	sink     sink              // nil: the calls stay in h
+	streams  uint32            // passed to it
+}
+
+// origin is where a stream was found.
+type origin struct {
+	file   string
+	stream uint32 // its number
 }
 
 func (r *reader) note(file string, at int64, format string, args ...any) {
@@ -205,11 +217,18 @@ func (r *reader) file(f io.ReaderAt, path string, size int64) {
 // stream reads one stream into the history.
 func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	s := streamReader{sc: newScanner(f, sp.from, sp.end, r.buf), file: path, calls: r.h.Calls}
+	s.sc.sums = sp.content != 0
+	number := r.streams
+	r.streams++
+	if r.sink != nil {
+		s.calls = slices.Grow(s.calls, passAtOnce)
+		s.pass = func(calls []Call) { r.sink.add(number, calls) }
+	}
 	st := s.read(sp)
 	if sp.content != 0 {
 		// What no single record can show, as the loss of the last ones of a
 		// stream that was not sealed, shows here.
-		if sum, err := contentSum(f, sp, r.buf); err != nil || sum != sp.content {
+		if sum, err := s.sc.contentSum(); err != nil || sum != sp.content {
 			s.lostReturn()
 			s.note(sp.from, "the stream's bytes are not those that were merged: their checksum does not match")
 		}
@@ -217,13 +236,12 @@ func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	if s.known {
 		r.declared = max(r.declared, s.head.streams)
 	}
-	if r.adopt(&s, st, sp.from) {
-		r.clients[st.Client] = path
+	if r.sink != nil {
+		r.sink.add(number, s.calls)
+		s.calls = s.calls[:0]
+	}
+	if r.adopt(&s, st, origin{path, number}, sp.from) {
 		r.h.Calls = s.calls
-		if r.sink != nil {
-			r.sink.add(s.calls)
-			r.h.Calls = s.calls[:0]
-		}
 		r.h.Streams = append(r.h.Streams, st)
 	}
 	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
@@ -231,25 +249,32 @@ func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 
 // adopt decides whether a stream belongs to the history. Of two streams of one
 // client the one with more records counts: both would look like two holders.
-func (r *reader) adopt(s *streamReader, st Stream, at int64) bool {
+func (r *reader) adopt(s *streamReader, st Stream, from origin, at int64) bool {
 	if st.Client == NoClient && st.Records == 0 {
 		return false
 	}
 	other, ok := r.clients[st.Client]
 	if !ok {
+		r.clients[st.Client] = from
 		return true
 	}
 	i := slices.IndexFunc(r.h.Streams, func(o Stream) bool { return o.Client == st.Client })
 	if had := r.h.Streams[i].Records; had >= st.Records {
-		s.note(at, "a second stream of this client, not used; the one with %d records is in %s", had, other)
+		s.note(at, "a second stream of this client, not used; the one with %d records is in %s", had, other.file)
+		if r.sink != nil {
+			r.sink.drop(from.stream)
+		}
 		return false
 	}
-	s.note(at, "a second stream of this client; the one in %s has fewer records and is not used", other)
+	s.note(at, "a second stream of this client; the one in %s has fewer records and is not used", other.file)
+	r.clients[st.Client] = from
 	r.h.Streams = slices.Delete(r.h.Streams, i, i+1)
 	if r.sink != nil {
-		r.sink.retract(st.Client)
+		r.sink.drop(other.stream)
+		return true
 	}
-	old := slices.DeleteFunc(s.calls[:s.first], func(c Call) bool { return c.Client == st.Client })
-	s.calls = append(old, s.calls[s.first:]...)
+	first := len(s.calls) - s.records
+	old := slices.DeleteFunc(s.calls[:first], func(c Call) bool { return c.Client == st.Client })
+	s.calls = append(old, s.calls[first:]...)
 	return true
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"hash/crc32"
 	"io"
 )
 
@@ -13,10 +14,14 @@ type scanner struct {
 	buf      []byte // of the capacity that is read at once
 	at       int64  // where buf begins
 	err      error  // a read failed: the piece ends there
+
+	sums   bool   // take the checksum of what is read
+	sum    uint32 // of the piece from its begin to summed
+	summed int64
 }
 
 func newScanner(r io.ReaderAt, from, end int64, buf []byte) *scanner {
-	return &scanner{r: r, pos: from, end: end, buf: buf[:0], at: from}
+	return &scanner{r: r, pos: from, end: end, buf: buf[:0], at: from, summed: from}
 }
 
 // peek returns the next n bytes, fewer at the end. n is at most the buffer's
@@ -35,8 +40,26 @@ func (s *scanner) peek(n int) []byte {
 		}
 		s.buf, s.at, off = s.buf[:got], s.pos, 0
 		n = min(n, got)
+		s.addSum()
 	}
 	return s.buf[off : off+int64(n)]
+}
+
+// addSum takes what was just read into the checksum, if that has come so far.
+func (s *scanner) addSum() {
+	if from := s.summed - s.at; s.sums && from >= 0 && from < int64(len(s.buf)) {
+		s.sum = crc32.Update(s.sum, castagnoli, s.buf[from:])
+		s.summed = s.at + int64(len(s.buf))
+	}
+}
+
+// contentSum ends the walk, and returns the checksum of the piece as Merge takes
+// it: it reads what was passed over.
+func (s *scanner) contentSum() (uint32, error) {
+	for s.pos = s.summed; s.pos < s.end; {
+		s.skip(int64(len(s.all(1))))
+	}
+	return s.sum, s.err
 }
 
 // all returns what can be had without another read, at least n bytes unless

@@ -21,8 +21,9 @@ type streamReader struct {
 
 	client     uint32
 	hasClient  bool
-	calls      []Call // of all streams; those of this one begin at first
-	first      int
+	calls      []Call // those of this stream come last
+	records    int    // how many of them it has, with those that were passed on
+	pass       func([]Call)
 	damage     []Damage
 	suppressed int
 
@@ -42,7 +43,7 @@ const maxDamage = 100
 
 // read reads the stream at sp and returns the account of it.
 func (r *streamReader) read(sp span) Stream {
-	r.first, r.pending = len(r.calls), -1
+	r.pending = -1
 	r.readHeader(sp)
 	for r.sc.pos < r.sc.end {
 		s := r.sc.peek(slotSize)
@@ -73,7 +74,7 @@ func (r *streamReader) read(sp span) Stream {
 		}
 	}
 	r.finish(sp)
-	st := Stream{Client: r.client, Records: len(r.calls) - r.first}
+	st := Stream{Client: r.client, Records: r.records}
 	if !r.hasClient {
 		st.Client = NoClient
 	}
@@ -214,6 +215,21 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 		r.pending, r.pendingAt = len(r.calls), at+returnAt
 	}
 	r.calls = append(r.calls, c)
+	r.records++
+	if r.pass != nil && len(r.calls) == cap(r.calls) {
+		r.passOn()
+	}
+}
+
+// passOn passes on the calls that nothing will change any more.
+func (r *streamReader) passOn() {
+	n := len(r.calls)
+	if r.pending >= 0 {
+		n = r.pending
+		r.pending = 0
+	}
+	r.pass(r.calls[:n])
+	r.calls = append(r.calls[:0], r.calls[n:]...)
 }
 
 // impossible tells what in a return cannot be, or "".
