@@ -43,38 +43,37 @@ type attempt struct {
 
 const none = int32(-1)
 
-// fold ends the gathering of attempts: it leaves out those that are not about
-// this key or contradict themselves, and puts the rest by their acquire's
-// invoke.
-func (p *part) fold(further map[history.Attempt]bool) {
-	kept := p.attempts[:0]
-	for _, a := range p.attempts {
-		a.batch = len(p.batches) > 0 && p.batches[p.id(&a)]
-		a.also = a.batch && further[p.id(&a)] && a.key != p.key
+// fold makes the part's attempts of those that were gathered: it leaves out the
+// ones that are not about this key or contradict themselves, and puts the rest
+// by their acquire's invoke.
+func (p *part) fold(gathered *pile[attempt], further map[history.Attempt]bool) {
+	order := make([]timed, 0, gathered.len())
+	for i := range gathered.len() {
+		a := gathered.at(i)
+		a.batch = len(p.batches) > 0 && p.batches[p.id(a)]
+		a.also = a.batch && further[p.id(a)] && a.key != p.key
 		if a.key != p.key && !a.also {
 			continue // a batch's calls came along that is not about this key
 		}
 		p.sharing = p.sharing || a.shared // also if its records contradict one another: a reader was about
 		if a.judge(p.calls); !a.malformed {
-			kept = append(kept, a)
+			order = append(order, timed{p.calls[a.acquire].Invoke, i})
 			continue
 		}
 		if !a.also {
 			p.rep.Malformed++
 		}
 	}
-	p.attempts = kept
-	order := make([]timed, len(kept))
-	for i := range order {
-		order[i] = timed{p.calls[kept[i].acquire].Invoke, int32(i)}
+	sortTimed(order, func(i, j int32) int { return p.inTime(gathered.at(i).acquire, gathered.at(j).acquire) })
+	p.attempts = make([]attempt, len(order))
+	for i, x := range order {
+		p.attempts[i] = *gathered.at(x.number)
 	}
-	sortTimed(order, func(i, j int32) int { return p.inTime(kept[i].acquire, kept[j].acquire) })
-	rearrange(kept, order)
 }
 
 func (p *part) client(a *attempt) uint32 { return a.client }
 
-func (p *part) id(a *attempt) history.Attempt { return p.ids[p.calls[a.any].attempt] }
+func (p *part) id(a *attempt) history.Attempt { return *p.ids.at(p.calls[a.any].attempt) }
 
 // before orders the calls of one client.
 func before(calls []call, i, j int32) bool {

@@ -104,7 +104,7 @@ func (p *part) leaseLength() int64 {
 
 // breaches judges the attempts against the lock's model.
 func (p *part) breaches() {
-	var timed []span
+	timed := make([]span, 0, len(p.attempts))
 	for i := range p.attempts {
 		if _, y, ok := p.proof(int32(i)); ok {
 			timed = append(timed, y)

@@ -23,7 +23,7 @@ func (p *part) busy(fit bool) {
 	if len(refused) == 0 {
 		return
 	}
-	var items []item
+	items := make([]item, 0, len(p.attempts))
 	for i := range p.attempts {
 		if x, ok := p.item(int32(i)); ok {
 			items = append(items, x)
@@ -96,7 +96,8 @@ func (p *part) underway() []item {
 	return list
 }
 
-// lonely finds the tries that were refused while no other attempt was about.
+// lonely finds the tries that were refused while no other attempt was about. They
+// are in order of their return.
 func (p *part) lonely(refused []timed, about []item) {
 	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
 	// The furthest two ends of different attempts among the items so far.
@@ -118,14 +119,12 @@ func (p *part) lonely(refused []timed, about []item) {
 		}
 		ahead[i+1] = e
 	}
+	k := 0 // items that may have begun by the try's return
 	for _, x := range refused {
 		r := p.refusal(x.number)
-		k, _ := slices.BinarySearchFunc(about, r.to, func(x item, t int64) int {
-			if x.ac <= t {
-				return -1
-			}
-			return 1
-		})
+		for k < len(about) && about[k].ac <= r.to {
+			k++
+		}
 		furthest := ahead[k].one
 		if ahead[k].at == r.at {
 			furthest = ahead[k].two

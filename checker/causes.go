@@ -168,11 +168,11 @@ func (p *part) outlivedFrom(a *attempt) int64 {
 func (p *part) causeOfBreach(calls []int32) string {
 	first, last := &p.calls[calls[0]], &p.calls[calls[len(calls)-1]]
 	for _, i := range calls {
-		if s, ok := p.suspects[p.ids[p.calls[i].attempt]]; ok && returned(last) > s.From {
+		if s, ok := p.suspects[*p.ids.at(p.calls[i].attempt)]; ok && returned(last) > s.From {
 			return s.Cause
 		}
 	}
-	if last.attempt == first.attempt && p.foreignOf(p.ids[first.attempt], first.Return, last.Invoke) {
+	if last.attempt == first.attempt && p.foreignOf(*p.ids.at(first.attempt), first.Return, last.Invoke) {
 		return ForeignRelease
 	}
 	return p.generalCause(first.Return, returned(last))

@@ -24,16 +24,29 @@ func (j *Judge) Key(key uint32, calls []history.Call) {
 type gathering struct {
 	*part
 	numbers
-	// fate has, of each attempt by its number, its place among the attempts; or
+	// fate has, of each attempt by its number, its place among those gathered; or
 	// the complement of its only call, a refused try.
-	fate    []int32
+	fate     pile[int32]
+	gathered pile[attempt]
+	// waiting are the last calls, whose attempts were not looked up yet.
+	waiting []waiting
 	further map[history.Attempt]bool // batches of which this key is a further one
 }
+
+// waiting is what is not kept of a call once its attempt is known.
+type waiting struct {
+	attempt history.Attempt
+	hash    uint32
+	key     uint32
+}
+
+// maxWaiting is how many attempts are looked up at once.
+const maxWaiting = 64
 
 func (j *Judge) gather(key uint32, calls int) *gathering {
 	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, breached: map[string]int64{}, blamed: map[history.Attempt]string{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
 	p.rep.Breaches = map[Class]int64{}
-	return &gathering{part: p, further: map[history.Attempt]bool{}}
+	return &gathering{part: p, numbers: newNumbers(calls), further: map[history.Attempt]bool{}}
 }
 
 // Visit takes the next call.
@@ -59,62 +72,84 @@ func ofLock(k history.Kind) bool {
 }
 
 func (g *gathering) put(c *history.Call) {
-	i := int32(len(g.calls))
-	number, fresh := g.number(c.Attempt)
 	g.calls = append(g.calls, call{
 		Invoke: c.Invoke, Return: c.Return, Fence: c.Fence, Client: c.Client, Seq: c.Seq,
-		attempt: number, Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
+		Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
 	})
+	g.waiting = append(g.waiting, waiting{c.Attempt, g.hash(c.Attempt), c.Key})
+	if len(g.waiting) == maxWaiting {
+		g.settle()
+	}
+}
+
+// settle adds the calls that wait to their attempts.
+func (g *gathering) settle() {
+	g.fetch(g.waiting)
+	first := len(g.calls) - len(g.waiting)
+	for k := range g.waiting {
+		g.assign(int32(first+k), &g.waiting[k])
+	}
+	g.waiting = g.waiting[:0]
+}
+
+// assign adds call i to its attempt.
+func (g *gathering) assign(i int32, w *waiting) {
+	c := &g.calls[i]
+	number, fresh := g.number(i, w)
+	c.attempt = number
 	switch {
-	case fresh && g.refusedAlone(c):
-		g.fate = append(g.fate, ^i)
+	case fresh && g.refusedAlone(c, w):
+		g.fate.add(^i)
 		return
 	case fresh:
-		g.fate = append(g.fate, g.begin(i, c.Key))
-	case g.fate[number] < 0:
-		try := ^g.fate[number]
-		g.fate[number] = g.begin(try, g.key)
-		g.attempts[g.fate[number]].add(g.calls, try, g.key)
+		g.fate.add(g.begin(i, w.key))
 	}
-	a := &g.attempts[g.fate[number]]
-	a.add(g.calls, i, c.Key)
-	a.malformed = a.malformed || c.Attempt.IsZero()
+	fate := g.fate.at(number)
+	if try := ^*fate; try >= 0 {
+		*fate = g.begin(try, g.key)
+		g.gathered.at(*fate).add(g.calls, try, g.key)
+	}
+	a := g.gathered.at(*fate)
+	a.add(g.calls, i, w.key)
+	a.malformed = a.malformed || w.attempt.IsZero()
 }
 
 // number is of, but quicker for the attempt of the call before.
-func (g *gathering) number(id history.Attempt) (number int32, fresh bool) {
-	if n := len(g.calls); n > 0 {
-		if last := g.calls[n-1].attempt; g.numbers.ids[last] == id {
+func (g *gathering) number(i int32, w *waiting) (number int32, fresh bool) {
+	if i > 0 {
+		if last := g.calls[i-1].attempt; *g.numbers.ids.at(last) == w.attempt {
 			return last, false
 		}
 	}
-	return g.of(id)
+	return g.of(w.attempt, w.hash)
 }
 
-// refusedAlone: unless more calls follow, c's attempt is a refused try and
+// refusedAlone: unless more calls follow, the attempt of c is a refused try and
 // nothing else.
-func (g *gathering) refusedAlone(c *history.Call) bool {
-	return c.Kind == history.KindTry && c.Outcome == history.Busy && c.Key == g.key && !c.Attempt.IsZero() &&
-		!g.opt.Reentrant && !(len(g.batches) > 0 && g.batches[c.Attempt])
+func (g *gathering) refusedAlone(c *call, w *waiting) bool {
+	return c.Kind == history.KindTry && c.Outcome == history.Busy && w.key == g.key && !w.attempt.IsZero() &&
+		!g.opt.Reentrant && !(len(g.batches) > 0 && g.batches[w.attempt])
 }
 
 // begin begins an attempt with call i.
 func (g *gathering) begin(i int32, key uint32) int32 {
-	g.attempts = append(g.attempts, newAttempt(g.calls, i, key))
-	return int32(len(g.attempts)) - 1
+	g.gathered.add(newAttempt(g.calls, i, key))
+	return g.gathered.len() - 1
 }
 
 // fold makes a part of what was gathered.
 func (g *gathering) fold() *part {
+	g.settle()
 	p := g.part
-	p.ids = g.numbers.ids
-	for _, at := range g.fate {
-		if at < 0 {
-			p.alone = append(p.alone, ^at)
-			p.sharing = p.sharing || p.calls[^at].Flags&history.FlagShared != 0
+	p.ids, g.table = g.numbers.ids, nil
+	p.alone = make([]int32, 0, g.fate.len()-g.gathered.len())
+	for number := range g.fate.len() {
+		if try := ^*g.fate.at(number); try >= 0 {
+			p.alone = append(p.alone, try)
+			p.sharing = p.sharing || p.calls[try].Flags&history.FlagShared != 0
 		}
 	}
-	p.fold(g.further)
+	p.fold(&g.gathered, g.further)
 	if p.opt.Reentrant {
 		p.nest()
 	}
@@ -126,7 +161,7 @@ func (g *gathering) Done() history.KeyVisitor {
 	p := g.fold()
 	*g = gathering{} // it may be large, and is needed no more
 	p.judge()
-	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, nil
+	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, pile[history.Attempt]{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parts[p.key] = p

@@ -62,15 +62,15 @@ type part struct {
 	*Judge
 	key      uint32
 	calls    []call
-	ids      []history.Attempt // by the attempt's number in calls
-	attempts []attempt         // by the acquire's invoke; those whose records contradict one another are left out
-	alone    []int32           // refused tries that are an attempt of their own, which is not in attempts
-	sharing  bool              // some attempts are for reading
-	guarded  []history.Call    // the register's calls
-	rep      Report            // what adds up over keys
-	letGo    []release         // see foreign
-	causes   map[string]int64  // of overlaps, lost updates and stale writes
-	breached map[string]int64  // of breaches
+	ids      pile[history.Attempt] // by the attempt's number in calls
+	attempts []attempt             // by the acquire's invoke; those whose records contradict one another are left out
+	alone    []int32               // refused tries that are an attempt of their own, which is not in attempts
+	sharing  bool                  // some attempts are for reading
+	guarded  []history.Call        // the register's calls
+	rep      Report                // what adds up over keys
+	letGo    []release             // see foreign
+	causes   map[string]int64      // of overlaps, lost updates and stale writes
+	breached map[string]int64      // of breaches
 	// blamed has, by attempt, the cause of an overlap that it had a part in.
 	blamed map[history.Attempt]string
 	kept   map[Class][]Witness
@@ -86,15 +86,19 @@ type part struct {
 
 func (p *part) judge() {
 	holds, held := p.holds()
+	// It is about nothing else, and takes as long as one of the others.
+	var counted sync.WaitGroup
+	counted.Go(p.contended)
 	p.overlaps(holds)
+	counted.Wait()
 	p.breaches()
-	p.contended()
 	p.stuck(held)
 	p.damaged()
 }
 
 // holds lists the holds by the clients' view.
 func (p *part) holds() (holds []span, held []stretch) {
+	holds, held = make([]span, 0, len(p.attempts)), make([]stretch, 0, len(p.attempts))
 	for i := range p.attempts {
 		a := &p.attempts[i]
 		if !a.held(p.calls) {

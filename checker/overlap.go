@@ -90,7 +90,7 @@ func (p *part) keep(w Witness, calls ...int32) {
 		w.Calls = make([]history.Call, len(calls))
 	}
 	for k, i := range calls {
-		w.Calls[k].Attempt = p.ids[p.calls[i].attempt]
+		w.Calls[k].Attempt = *p.ids.at(p.calls[i].attempt)
 		p.proofs[i] = append(p.proofs[i], &w.Calls[k])
 	}
 	p.kept[w.Class] = append(p.kept[w.Class], w)

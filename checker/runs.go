@@ -61,20 +61,3 @@ func merge(to, a, b []timed, compare func(a, b timed) int) {
 		}
 	}
 }
-
-// rearrange puts the attempt of the number order[i] at i, for all i, without a
-// second list. order is used up.
-func rearrange(list []attempt, order []timed) {
-	for i := range order {
-		if order[i].number < 0 {
-			continue
-		}
-		first, at := list[i], int32(i)
-		for order[at].number != int32(i) {
-			next := order[at].number
-			list[at], order[at].number = list[next], -1
-			at = next
-		}
-		list[at], order[at].number = first, -1
-	}
-}
