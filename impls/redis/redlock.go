@@ -237,9 +237,10 @@ func (c *redlocks) free(ctx context.Context, key string, a impls.Attempt) error 
 	}
 }
 
-// Cleanup takes the attempt out of all masters. It is definite once less than a
-// majority can have anything of it: those that do not answer forget it with its
-// TTL. A SET that is still on its way on a connection that was given up may be
+// Cleanup takes the attempt out of all masters. It had the lock if a majority
+// had it: what a minority had, because it collided there or was asked again too
+// late, has kept nobody out. It is definite once less than a majority can have
+// anything of it: those that do not answer forget it with its TTL. A SET that is still on its way on a connection that was given up may be
 // carried out after it; what it leaves ends with its TTL too.
 func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	if err := ctx.Err(); err != nil {
@@ -249,9 +250,9 @@ func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) err
 	if len(got)-got.count(impls.Definite) >= c.majority {
 		return failed(ctx, "clean up", key, got.doubt(), got)
 	}
-	taken := c.taken[a] != 0
+	had := bits.OnesCount64(c.taken[a])
 	delete(c.taken, a)
-	if !taken {
+	if had < c.majority {
 		return impls.ErrLost
 	}
 	return nil

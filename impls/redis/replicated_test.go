@@ -2,6 +2,8 @@ package redis_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -81,6 +83,40 @@ func TestReplicated(t *testing.T) {
 			_ = c.Close()
 		}
 	}
+}
+
+// TestSentinelNamesTheDead: a client that believes a sentinel which names a server
+// that is not there, and goes on doing so, asks another.
+func TestSentinelNamesTheDead(t *testing.T) {
+	f := serveReplicated(t)
+	c := f.open(t, "redis/token")
+	names := func(sentinel int, port string) {
+		t.Helper()
+		admin := goredis.NewSentinelClient(&goredis.Options{Addr: f.cfg.Directory[sentinel]})
+		defer admin.Close()
+		if err := errors.Join(admin.Remove(t.Context(), "lockbench").Err(), admin.Monitor(t.Context(), "lockbench", "127.0.0.1", port, "2").Err()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for sentinel := range f.cfg.Directory {
+		names(sentinel, "1") // nobody listens there
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		key, a := recipetest.NewKey(), recipetest.NewAttempt()
+		_, err := c.TryAcquire(t.Context(), key, a)
+		if impls.As[*impls.ConnectError](err) {
+			break // it believed them
+		}
+		_ = c.Cleanup(t.Context(), key, a)
+		if time.Now().After(end) {
+			t.Fatalf("the client never believed the sentinels, so this test shows nothing: %v", err)
+		}
+	}
+	_, master, _ := net.SplitHostPort(f.cfg.Addresses[0])
+	for sentinel := range f.cfg.Directory[1:] {
+		names(1+sentinel, master)
+	}
+	release(t, recipetest.Insist(t, c, recipetest.NewKey()))
 }
 
 // TestMasterKilled: locks that a replica has heard of outlive their master, and

@@ -78,6 +78,16 @@ func (s *sentinels) master(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no sentinel tells who the master is: %w", errors.Join(errs...))
 }
 
+// doubt has another sentinel asked first from now on: whom the first one named
+// cannot be had, or is not the master. One that was in the midst of a failover
+// when the next one came names the server that it had promoted for as long as
+// that is down, whatever the others have agreed on since.
+func (s *sentinels) doubt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.Concat(s.list[1:], s.list[:1])
+}
+
 // ask asks one sentinel. One that has not heard of the newest master yet, of whom
 // another has told, is as good as silent: the client must not go back.
 func (s *sentinels) ask(ctx context.Context, one *redis.SentinelClient) (string, error) {
@@ -135,19 +145,24 @@ func (s *sentinels) dialer(p *pin, dial impls.DialFunc) impls.DialFunc {
 			}
 			address = p.to(named)
 		}
-		return dial(ctx, network, address)
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			s.doubt()
+		}
+		return conn, err
 	}
 }
 
 // checkMaster asks a server on a new connection whether it is the master. The
 // sentinels agree on a new one before they have told the old one and each other;
 // and what scripts read on a replica may be long past.
-func checkMaster(ctx context.Context, conn *redis.Conn) error {
+func (s *sentinels) checkMaster(ctx context.Context, conn *redis.Conn) error {
 	said, err := conn.Do(ctx, "role").Slice()
 	if err == nil && (len(said) == 0 || said[0] != "master") {
 		err = fmt.Errorf("it says of itself %v, and not master", said)
 	}
 	if err != nil {
+		s.doubt()
 		// The driver takes the outer error off before it returns this.
 		return fmt.Errorf("new connection: %w", &impls.ConnectError{Err: fmt.Errorf("ask the sentinels' master for its role: %w", err)})
 	}

@@ -62,7 +62,7 @@ func (s *server) open() {
 	if s.sentinels != nil {
 		s.pinned = &pin{}
 		opt = options(s.cfg, s.name(), s.sentinels.dialer(s.pinned, s.cfg.Dial))
-		opt.OnConnect = checkMaster
+		opt.OnConnect = s.sentinels.checkMaster
 	}
 	s.rdb = redis.NewClient(opt)
 }
