@@ -49,21 +49,27 @@ func newSentinels(cfg impls.Config) *sentinels {
 	return s
 }
 
-// Close ends the connections.
+// Close ends the connections. The driver may still dial, in the background and
+// for nobody, when its client is closed.
 func (s *sentinels) Close() error {
 	var errs []error
-	for _, one := range s.list {
+	for _, one := range s.asked() {
 		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
 }
 
+// asked is the list as it is now.
+func (s *sentinels) asked() []*redis.SentinelClient {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
 // master is the address of the master by the first sentinel that answers. All of
 // them together have as long as one request.
 func (s *sentinels) master(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	list := slices.Clone(s.list)
-	s.mu.Unlock()
+	list := s.asked()
 	var errs []error
 	for i, one := range list {
 		address, err := s.ask(ctx, one)
