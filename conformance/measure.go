@@ -16,6 +16,9 @@ type Servers interface {
 	Kill(ctx context.Context, node int) error
 	// Restart starts it again with its data, and returns when it serves.
 	Restart(ctx context.Context, node int) error
+	// Healthy returns nil when all of them serve and stand to one another as at
+	// the start: a leader, and followers that have what it has.
+	Healthy(ctx context.Context) error
 }
 
 // Option chooses what Measure measures.

@@ -58,7 +58,9 @@ func start(t *testing.T, backend, topology string) (cfg impls.Config, lim impls.
 	if backend == "zookeeper" {
 		settings = clustertest.FastZooKeeper()
 	}
-	c = clustertest.Start(t, backend, topology, settings)
+	// Clients come and go, by the process, faster than a busy server lets go of
+	// their connections.
+	c = clustertest.StartSpec(t, cluster.Spec{Backend: backend, Topology: topology, Settings: settings, Clients: 500})
 	return impls.Config{Addresses: c.Addresses(), Topology: topology, Directory: c.Directory(), Account: c.Account()}, c.Limits(), func() map[string]int64 {
 		nodes, err := c.Counters(t.Context())
 		if err != nil {

@@ -44,6 +44,7 @@ func available(t *trial) {
 		if err := t.Servers.Restart(t.ctx, node); err != nil {
 			t.nothing("bring server %d back: %w", node+1, err)
 		}
+		t.whole()
 		if len(t.saw) > 0 {
 			return
 		}
@@ -54,6 +55,22 @@ func available(t *trial) {
 		}
 	}
 	t.see(impls.Available, Yes, "each of %d servers was killed in turn, and every client locked again, the last one %v after the death", n, slowest)
+}
+
+// whole waits until the servers have recovered from what was done to one of
+// them: without the next, before that, two would be missing.
+func (t *trial) whole() {
+	deadline := time.Now().Add(t.recovery())
+	for {
+		err := t.Servers.Healthy(t.ctx)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.nothing("the servers have not recovered in %v: %w", t.recovery(), err)
+		}
+		t.pause(20 * time.Millisecond)
+	}
 }
 
 // locksAgain acquires and releases, again and again until both worked, and
