@@ -42,7 +42,7 @@
 // and has its part.
 //
 // What else can be done to a server is done by commands of its own
-// (CloseClients, Evict, Flush), by a small library that it is started with
+// (CloseClients, Evict, Fill, Flush), by a small library that it is started with
 // (SetClock, SlowDisk; see Spec.Clock) or by strace (SlowDisk). Supports, Missing
 // and Can tell what cannot be done, and why.
 //

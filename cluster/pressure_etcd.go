@@ -61,7 +61,7 @@ func (etcd) fill(ctx context.Context, c *Cluster, n *Node) (how string, err erro
 	case !strings.Contains(err.Error(), etcdRefused):
 		return "", fmt.Errorf("%w: it answers a put by %w", ErrNotFull, err)
 	}
-	return fmt.Sprintf("alarm NOSPACE raised for member %s; it answers a put by %q", n.Name, etcdRefused), nil
+	return fmt.Sprintf("alarm NOSPACE raised; for member %s, which answers a put by %q", n.Name, etcdRefused), nil
 }
 
 // drain takes the alarm back, which outlives the member: of one that is dead the

@@ -40,7 +40,7 @@ func (memcached) fill(ctx context.Context, c *Cluster, n *Node) (how string, err
 			return "", fmt.Errorf("%w: it answers a filler of %d bytes by %q", ErrNotFull, size, answer)
 		}
 	}
-	return fmt.Sprintf("filled until it refused items of %d sizes, the last by %q, after %d fillers", len(sizes), answer, filled), nil
+	return fmt.Sprintf("filled until it refused; items of %d sizes, the last by %q, after %d fillers", len(sizes), answer, filled), nil
 }
 
 // drain takes the fillers out. A dead server has none when it is started again.

@@ -8,7 +8,7 @@ import (
 )
 
 // maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
-const maxScenarios = 3000
+const maxScenarios = 4000
 
 // maxWord bounds the names in a list, of which a scenario's name is made.
 const maxWord = 60

@@ -122,7 +122,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, topology: []", bad, "topology: an empty list"},
 		{"workload: hot-key, repeat: 0", bad, "repeat: 0 repeats"},
 		{"workload: hot-key, repeat: -3", bad, "repeat: -3 repeats"},
-		{"workload: hot-key, repeat: 1000000000", bad, "at most 3000 can be run"},
+		{"workload: hot-key, repeat: 1000000000", bad, "at most 4000 can be run"},
 		{"workload: hot-key, duration: 0s", bad, "duration: a duration of 0s measures nothing"},
 		{"workload: hot-key, warmup: 0s", good, ""},
 		{"workload: hot-key, warmup: -1s", bad, `warmup: "-1s" is negative`},
