@@ -266,22 +266,28 @@ func TestRollingWaitsForHealth(t *testing.T) {
 
 // Two faults that need the same part of a server: the later one is missed.
 func TestFaultsThatWouldUndoEachOther(t *testing.T) {
-	played, log := &tape{}, newLog(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		await(t, log, "node:1-pause-1 effective", "node:1-kill-2 missed", "node:2-flush-3 first_grant")
-		cancel()
-	}()
-	events, _ := runWith(t, ctx, Schedule{
-		Faults:  []scenario.Fault{{Kind: "node:1-pause", For: 30000 * ms}, {Kind: "node:1-kill", At: 50 * ms}, {Kind: "node:2-flush", At: 50 * ms}},
-		Servers: fakeServers{tape: played, n: 3, leaders: func() (int, error) { return -1, ErrEquals }}, Log: log,
-	}, time.Minute)
-	if got := played.played(""); !slices.Equal(got, []string{"pause 0", "flush 1", "resume 0"}) {
-		t.Errorf("did %v", got)
-	}
-	for _, e := range events {
-		if e.ID == "node:1-kill-2" && e.Event == "missed" && !strings.Contains(e.Reason, "in the hands of node:1-pause-1") {
-			t.Errorf("missed because %s", e.Reason)
+	for _, tt := range []struct{ first, later, do, undo string }{
+		{"node:1-pause", "node:1-kill", "pause 0", "resume 0"},
+		{"node:1-full", "node:1-restart", "fill 0", "drain 0"},
+		{"node:1-full", "node:1-flush", "fill 0", "drain 0"},
+	} {
+		played, log := &tape{}, newLog(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			await(t, log, tt.first+"-1 effective", tt.later+"-2 missed", "node:2-flush-3 first_grant")
+			cancel()
+		}()
+		events, _ := runWith(t, ctx, Schedule{
+			Faults:  []scenario.Fault{{Kind: tt.first, For: 30000 * ms}, {Kind: tt.later, At: 50 * ms}, {Kind: "node:2-flush", At: 50 * ms}},
+			Servers: fakeServers{tape: played, n: 3, leaders: func() (int, error) { return -1, ErrEquals }}, Log: log,
+		}, time.Minute)
+		if got := played.played(""); !slices.Equal(got, []string{tt.do, "flush 1", tt.undo}) {
+			t.Errorf("did %v", got)
+		}
+		for _, e := range events {
+			if e.ID == tt.later+"-2" && e.Event == "missed" && !strings.Contains(e.Reason, "in the hands of "+tt.first+"-1") {
+				t.Errorf("missed because %s", e.Reason)
+			}
 		}
 	}
 }
