@@ -57,7 +57,7 @@ perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 
 	$(GO) test -run '^$$' -bench 'AgainstPorcupine$$' -benchtime 1x ./checker
 
 KILLS       ?= 50
-KILLFAULTS  ?= holder-pause,holder-kill,step-pause,holder-cut,holder-cut-kill,holder-reply-lost,holder-delay,holder-clock,holder-starve,leader-kill,leader-pause,leader-cut,leader-cut-peers,leader-clock,leader-slow-disk,leader-evict,minority-pause,each-restart
+KILLFAULTS  ?= holder-pause,holder-kill,step-pause,holder-cut,holder-cut-kill,holder-reply-lost,holder-delay,holder-clock,holder-starve,leader-kill,leader-pause,leader-cut,leader-cut-peers,leader-clock,leader-slow-disk,leader-evict,leader-full,minority-pause,each-restart
 KILLRECIPES ?= redis/token,redis/token:replicated,etcd/mutex:quorum,zookeeper/sequence:quorum,memcached/cas,mysql/lease-row:replicated
 HEALFLAGS   ?=
 prove-heal: build ## kill lockbench in the midst of its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
