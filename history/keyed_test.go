@@ -165,6 +165,58 @@ func TestKeyed(t *testing.T) {
 	apart(t, dir, h)
 }
 
+// TestKeyedInPieces: of streams that are passed on piece by piece, what a piece
+// ends with may still change, and what was passed on may count for nothing.
+func TestKeyedInPieces(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, n := range []int{2*passAtOnce + 7, passAtOnce, 3 * passAtOnce, passAtOnce - 1} {
+		w, _ := create(t, dir, Options{Client: 7 + uint32(i/2), Clock: NewClock()})
+		pour(t, w, uint64(i), n)
+		// A call that does not come back, with more points in it than a piece has.
+		for range 3 {
+			if _, err := w.Begin(&Op{Kind: KindAcquire, Attempt: Attempt{byte(i), 1}}); err != nil {
+				t.Fatal(err)
+			}
+			for range passAtOnce + 100 {
+				if _, err := w.Point(&Op{Kind: KindEnqueued, Attempt: Attempt{byte(i), 1}}, &Result{Outcome: Accepted}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i != 3 { // of the last client, the first of them never does
+				w.End(&Result{Outcome: Held, Fence: 1})
+				continue
+			}
+			break
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(w.path, filepath.Join(dir, "c"+string(rune('a'+i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := Read(dir)
+	if err != nil || len(h.Streams) != 2 || len(h.Damage) == 0 {
+		t.Fatal(err, h.Streams)
+	}
+	apart(t, dir, h)
+
+	for i, name := range []string{"ca", "cc"} { // returns lost where pieces end, and elsewhere
+		path := filepath.Join(dir, name)
+		data := load(t, path)
+		for n := passAtOnce - 2 + i; headerSize+(n+1)*slotSize <= len(data); n += passAtOnce - 1 {
+			clear(data[headerSize+n*slotSize+returnAt : headerSize+(n+1)*slotSize])
+		}
+		write(t, path, data)
+	}
+	h, err = Read(dir)
+	if err != nil || len(h.Damage) < 6 {
+		t.Fatal(err, h.Damage)
+	}
+	apart(t, dir, h)
+}
+
 func TestKeyedOfNothing(t *testing.T) {
 	tmp := t.TempDir()
 	empty := filepath.Join(t.TempDir(), "empty")
