@@ -11,16 +11,20 @@ type timed struct {
 	number int32
 }
 
-// sortTimed sorts list by time, and by tie where times are equal. It is fast if
-// list consists of a few stretches that are sorted already, as what is read
-// client by client does, and no slower than others if not.
+// sortTimed sorts list by time, and by tie where times are equal.
 func sortTimed(list []timed, tie func(a, b int32) int) {
-	compare := func(a, b timed) int {
+	sortRuns(list, func(a, b timed) int {
 		if a.at != b.at {
 			return cmp.Compare(a.at, b.at)
 		}
 		return tie(a.number, b.number)
-	}
+	})
+}
+
+// sortRuns sorts list. It is fast if list consists of a few stretches that are
+// sorted already, as what is read client by client does, and no slower than
+// others if not.
+func sortRuns[T any](list []T, compare func(a, b T) int) {
 	var ends []int // of the sorted stretches
 	for i := 1; i < len(list); i++ {
 		if compare(list[i-1], list[i]) > 0 {
@@ -35,7 +39,7 @@ func sortTimed(list []timed, tie func(a, b int32) int) {
 		return
 	}
 	ends = append(ends, len(list))
-	from, to := list, make([]timed, len(list))
+	from, to := list, make([]T, len(list))
 	for len(ends) > 1 {
 		joined, begin := ends[:0], 0
 		for k := 0; k < len(ends); k += 2 {
@@ -52,7 +56,7 @@ func sortTimed(list []timed, tie func(a, b int32) int) {
 }
 
 // merge merges the sorted a and b into to.
-func merge(to, a, b []timed, compare func(a, b timed) int) {
+func merge[T any](to, a, b []T, compare func(a, b T) int) {
 	for i := range to {
 		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) <= 0 {
 			to[i], a = a[0], a[1:]

@@ -92,20 +92,11 @@ func (p *part) tokens(fit bool) {
 // or hold of it was open, be it for a moment.
 func (p *part) contended() {
 	// Every attempt is a use of the lock, from its acquire's invoke on.
-	uses := make([]timed, len(p.attempts)+len(p.alone))
+	uses := make([]int32, len(p.attempts)+len(p.alone)) // their numbers
 	for i := range uses {
-		uses[i] = timed{p.calls[p.acquire(int32(i))].Invoke, int32(i)}
+		uses[i] = int32(i)
 	}
-	sortTimed(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
-	client := func(i int) uint32 { return p.calls[p.acquire(uses[i].number)].Client }
-	// next[i] is the first use after i of another client than use i's.
-	next := make([]int32, len(uses)+1)
-	for i := len(uses) - 1; i >= 0; i-- {
-		next[i] = int32(i + 1)
-		if i+1 < len(uses) && client(i+1) == client(i) {
-			next[i] = next[i+1]
-		}
-	}
+	sortRuns(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
 	// The two latest ends of different clients, among the uses so far.
 	type end struct {
 		at     int64
@@ -122,10 +113,11 @@ func (p *part) contended() {
 			two = x
 		}
 	}
-	for me, use := range uses {
-		c := &p.calls[p.acquire(use.number)]
+	next := 0 // the first use after a grant of another client than the grant's
+	for me, number := range uses {
+		c := &p.calls[p.acquire(number)]
 		until := p.ended(c)
-		if a := p.grantOfNumber(use.number); a != nil {
+		if a := p.grantOfNumber(number); a != nil {
 			until = p.hold(a).End
 			other := one
 			if one.client == c.Client {
@@ -133,8 +125,11 @@ func (p *part) contended() {
 			}
 			open := other.client != c.Client && other.at >= c.Invoke
 			// Uses that begin while this acquire is open.
-			if n := int(next[me]); n < len(uses) && uses[n].at <= c.Return {
-				open = true
+			for next = max(next, me+1); next < len(uses); next++ {
+				if u := &p.calls[p.acquire(uses[next])]; u.Client != c.Client {
+					open = open || u.Invoke <= c.Return
+					break
+				}
 			}
 			if !a.also {
 				p.rep.Grants++
