@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ func (d *derivation) hit(f fault) string {
 		if f.what.Target == scenario.TargetLeader && !f.nodes[0].Leader {
 			return fmt.Sprintf("%s did not lead when it fired", f.nodes[0].Name)
 		}
-		return d.idle(f)
+		return cmp.Or(d.idle(f), d.spared(f))
 	}
 	switch f.what.Action {
 	case scenario.ActPause, scenario.ActStarve:

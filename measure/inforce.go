@@ -92,6 +92,8 @@ func did(what scenario.FaultKind) string {
 		return "was asked to hand over the lead"
 	case scenario.ActEvict:
 		return "was made to evict the lock"
+	case scenario.ActFull:
+		return "was full"
 	case scenario.ActFlush:
 		return "was told to forget everything"
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-// topologySharded is where each server has keys of its own.
-const topologySharded = "sharded"
+const (
+	topologySharded = "sharded" // each server has keys of its own
+	topologyMasters = "quorum"  // of redis: they know nothing of one another
+)
 
 // idle returns that nobody can have noticed a fault on servers, since nobody
 // held a lock meanwhile or sent them anything; else "". What was over at once is
@@ -27,6 +29,22 @@ func (d *derivation) idle(f fault) string {
 		return ""
 	}
 	return "nobody held a lock or asked for one while it lasted"
+}
+
+// spared returns that a full server refused nobody, else "". Who asks a majority of
+// masters need not notice one of them.
+func (d *derivation) spared(f fault) string {
+	if f.what.Action != scenario.ActFull || d.info.Backend == "redis" && d.scenario.Topology == topologyMasters {
+		return ""
+	}
+	refused := func(c history.Call) bool {
+		return (c.Outcome == history.Failed || c.Outcome == history.Unknown) && c.Client != history.Controller &&
+			c.Invoke >= f.injected && c.Invoke <= f.healing
+	}
+	if slices.ContainsFunc(d.history.Calls, refused) {
+		return ""
+	}
+	return "nobody was refused anything while it was full"
 }
 
 // doubtful warns of a fault on servers that hit them, and yet may have had

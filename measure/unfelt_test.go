@@ -32,7 +32,14 @@ func TestServersThatNobodyNeeded(t *testing.T) {
 		"somebody waited":        {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, ""},
 		"somebody asked in vain": {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Unknown, 2000, 4000) }, ""},
 		"somebody held":          {"leader-pause", func(s *story) { s.hold(1, "h", 91, 92, 8000) }, ""},
-		"asked just after":       {"leader-restart", func(s *story) { s.call(1, "w", history.KindAcquire, history.Held, 2500, 2510) }, ""},
+		"everybody was granted":  {"leader-full", func(s *story) { s.hold(1, "h", 300, 301, 400) }, "nobody was refused"},
+		"refused before it":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "nobody was refused"},
+		"somebody was refused":   {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 300, 301) }, ""},
+		"a majority grants": {"node:1-full", func(s *story) {
+			s.in.scenario.Topology, s.in.info.Backend = topologyMasters, "redis"
+			s.hold(1, "h", 300, 301, 400)
+		}, ""},
+		"asked just after": {"leader-restart", func(s *story) { s.call(1, "w", history.KindAcquire, history.Held, 2500, 2510) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := quiet(tt.kind)
