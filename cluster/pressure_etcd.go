@@ -44,7 +44,7 @@ func (a etcdAlarm) send(ctx context.Context, n *Node) (raised []string, err erro
 	return raised, nil
 }
 
-func (etcd) fill(ctx context.Context, c *Cluster, n *Node) (how string, err error) {
+func (etcd) fill(ctx context.Context, _ *Cluster, n *Node) (how string, err error) {
 	member, err := etcdMember(ctx, n, n.Name)
 	if err != nil {
 		return "", err

@@ -18,7 +18,7 @@ const (
 	memcachedStep  = 16
 )
 
-func (memcached) fill(ctx context.Context, c *Cluster, n *Node) (how string, err error) {
+func (memcached) fill(ctx context.Context, _ *Cluster, n *Node) (how string, err error) {
 	t, err := memcachedDial(ctx, n)
 	if err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (memcached) fill(ctx context.Context, c *Cluster, n *Node) (how string, err
 }
 
 // drain takes the fillers out. A dead server has none when it is started again.
-func (memcached) drain(ctx context.Context, c *Cluster, n *Node) error {
+func (memcached) drain(ctx context.Context, _ *Cluster, n *Node) error {
 	if !n.alive() {
 		return nil
 	}

@@ -18,7 +18,7 @@ const (
 // they are set back: it must not evict while the limit stands.
 var redisLimits = []string{"maxmemory", "maxmemory-policy"}
 
-func (redis) fill(ctx context.Context, c *Cluster, n *Node) (how string, err error) {
+func (redis) fill(ctx context.Context, _ *Cluster, n *Node) (how string, err error) {
 	full := map[string]string{"maxmemory-policy": "noeviction", "maxmemory": redisFull}
 	if err := redisConfigure(ctx, n, []string{"maxmemory-policy", "maxmemory"}, full); err != nil {
 		return "", err
