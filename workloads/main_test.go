@@ -223,7 +223,8 @@ type script struct {
 	cfg     impls.Config // that it was opened with
 
 	acquires, cleanups, closes int
-	second                     chan struct{} // closed by the second acquire, if not nil
+	enough                     int           // the acquire that ends a window of 0, from 0; the second if it is 0
+	reached                    chan struct{} // closed by that acquire, if not nil
 }
 
 func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script", Has: s.has, Steps: s.steps} }
@@ -243,8 +244,8 @@ func (s *script) Acquire(ctx context.Context, _ string, a impls.Attempt) (impls.
 	s.mu.Lock()
 	n := s.acquires
 	s.acquires++
-	if n == 1 && s.second != nil {
-		close(s.second)
+	if n == max(s.enough, 1) && s.reached != nil {
+		close(s.reached)
 	}
 	s.mu.Unlock()
 	h, err := s.acquire(ctx, n)
@@ -301,8 +302,8 @@ func (h *fakeHold) Release(context.Context) error {
 }
 
 // within runs a worker inside the test process against a scripted lock and
-// returns its history and sample. A window of 0 ends with the second acquire:
-// then the first round is complete. during, if not nil, is called beside it
+// returns its history and sample. A window of 0 ends with the script's acquire
+// that is enough, so that all before it are complete. during, if not nil, is called beside it
 // with the worker's load.
 func (b *bench) within(t *testing.T, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
 	t.Helper()
@@ -312,7 +313,7 @@ func (b *bench) within(t *testing.T, r *script, window time.Duration, during fun
 // withinAs is within for a recipe that does more than its script.
 func (b *bench) withinAs(t *testing.T, recipe impls.Recipe, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
 	t.Helper()
-	r.second = make(chan struct{})
+	r.reached = make(chan struct{})
 	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(recipe)))
 	length := window
 	if length == 0 {
@@ -323,7 +324,7 @@ func (b *bench) withinAs(t *testing.T, recipe impls.Recipe, r *script, window ti
 	finished := make(chan struct{})
 	beside.Go(func() {
 		select {
-		case <-r.second:
+		case <-r.reached:
 			if window == 0 {
 				w.load.stop()
 			}

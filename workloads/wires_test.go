@@ -162,7 +162,7 @@ func TestSkewedClient(t *testing.T) {
 		sent := impls.Monotonic(s.cfg.Clock)
 		return once(&fakeHold{leaseEnd: func() time.Time { return sent.Add(time.Minute) }})(ctx, n)
 	}
-	s.second = make(chan struct{})
+	s.reached = make(chan struct{})
 	w = must[*worker](t)(openWorker(t.Context(), b.specs()[0], only(s)))
 	if a := w.carryOut(errand{Clients: []uint32{1}, Peers: true}); a.Error == "" {
 		t.Error("a client that is not there has no error")
@@ -170,7 +170,7 @@ func TestSkewedClient(t *testing.T) {
 	now := b.clock.Now()
 	w.load.begin(windowOf(now, time.Hour))
 	go func() {
-		<-s.second
+		<-s.reached
 		w.load.stop()
 	}()
 	w.run()
