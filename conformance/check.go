@@ -17,6 +17,8 @@ type Check struct {
 	// applies, if not nil, tells which recipes it is meant for besides.
 	applies func(impls.Info) bool
 	run     func(T, Subject)
+	// leases tells that it waits for leases to end, or to be renewed.
+	leases bool
 }
 
 // Checks lists all checks that are meant for a recipe: those of which it
@@ -35,23 +37,23 @@ func checks() []Check {
 	tries := about(impls.NonBlocking)
 	careful := about(impls.NonBlocking, impls.Symmetric, impls.SaysLost)
 	return []Check{
-		{"exclusive", "of many clients that contend, one at a time holds the lock", about(impls.Exclusive), nil, exclusive},
-		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", tries, nil, busy},
-		{"symmetric", "nobody frees the lock but by the attempt that holds it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric},
-		{"once", "a hold can be released once, and not at a successor's cost", about(impls.NonBlocking, impls.Once), nil, once},
-		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", about(impls.Blocking), nil, handOver},
-		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.LeavesClean), nil, cancelledWaiter},
-		{"context over", "a call whose context is over has no effect and says so", tries, nil, contextOver},
-		{"fencing", "the tokens of a key grow with every grant", about(impls.Exclusive), fences, fencing},
-		{"no fencing", "a recipe without tokens gives none", nil, func(i impls.Info) bool { return !i.Fencing }, noFencing},
-		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, acquireAnswerLost},
-		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, releaseAnswerLost},
-		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", tries, nil, unreachable},
-		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock, and not moved by setting that", nil, func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd},
-		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", append(about(impls.Expiry), careful...), ttl, expiry},
-		{"extend", "a lease that is extended lives on", about(impls.NonBlocking, impls.Extends), ttl, extend},
-		{"kept session", "a session outlives its TTL while its client lives", tries, session, keptSession},
-		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", append(about(impls.TellsLoss), careful...), session, lostSession},
+		{"exclusive", "of many clients that contend, one at a time holds the lock", about(impls.Exclusive), nil, exclusive, false},
+		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", tries, nil, busy, false},
+		{"symmetric", "nobody frees the lock but by the attempt that holds it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric, false},
+		{"once", "a hold can be released once, and not at a successor's cost", about(impls.NonBlocking, impls.Once), nil, once, false},
+		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", about(impls.Blocking), nil, handOver, false},
+		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.LeavesClean), nil, cancelledWaiter, false},
+		{"context over", "a call whose context is over has no effect and says so", tries, nil, contextOver, false},
+		{"fencing", "the tokens of a key grow with every grant", about(impls.Exclusive), fences, fencing, false},
+		{"no fencing", "a recipe without tokens gives none", nil, func(i impls.Info) bool { return !i.Fencing }, noFencing, false},
+		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, acquireAnswerLost, false},
+		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, releaseAnswerLost, false},
+		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", tries, nil, unreachable, false},
+		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock, and not moved by setting that", nil, func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd, false},
+		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", append(about(impls.Expiry), careful...), ttl, expiry, true},
+		{"extend", "a lease that is extended lives on", about(impls.NonBlocking, impls.Extends), ttl, extend, true},
+		{"kept session", "a session outlives its TTL while its client lives", tries, session, keptSession, true},
+		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", append(about(impls.TellsLoss), careful...), session, lostSession, true},
 	}
 }
 
@@ -59,5 +61,8 @@ func checks() []Check {
 // implements T may be used to look at what it reports.
 func (c Check) Run(t T, s Subject) {
 	t.Helper()
+	if s.CalmTTL > 0 && !c.leases {
+		s.Config.TTL = s.CalmTTL
+	}
 	c.run(t, s.withDefaults())
 }

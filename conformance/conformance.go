@@ -20,6 +20,10 @@ type Subject struct {
 	// recipes' checks last a few TTLs, so a short one that the backend can
 	// serve is best.
 	Config impls.Config
+	// CalmTTL is the TTL in those checks in which no lease is to end. 0 means
+	// that of Config; a long one keeps a machine that is slow for a moment from
+	// ending leases in their midst.
+	CalmTTL time.Duration
 	// Patience is how long the suite waits for what must happen, before it
 	// gives up and fails. 0 means four TTLs and a minute.
 	Patience time.Duration
