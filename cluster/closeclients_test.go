@@ -17,7 +17,7 @@ import (
 // replicas and sentinels are not.
 func TestCloseRedisClients(t *testing.T) {
 	t.Parallel()
-	c := clustertest.Start(t, "redis", "replicated")
+	c := clustertest.Start(t, "redis", "replicated", unhurried())
 	caller, _ := dialTalk(t, c.Addresses()[0])
 	defer caller.Close()
 	listener, r := dialTalk(t, c.Addresses()[0])

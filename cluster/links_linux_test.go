@@ -143,7 +143,7 @@ func TestCutMaster(t *testing.T) {
 func TestCutDirections(t *testing.T) {
 	t.Parallel()
 	c := clustertest.StartSpec(t, cluster.Spec{Backend: "redis", Topology: "replicated", Links: true,
-		Settings: map[string]string{"sentinel down-after-milliseconds": "600000"}})
+		Settings: unhurried()})
 	for i, tt := range []struct {
 		side []int
 		rule faultnet.Rule

@@ -110,9 +110,7 @@ func TestMySQLReplicated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 { // ours do not count
-		if err := c.Healthy(t.Context()); err != nil {
-			t.Errorf("healthy: %v", err)
-		}
+		healthy(t, c)
 	}
 	if err := write(t, c, 0, 2); err != nil {
 		t.Fatal(err)
@@ -143,9 +141,7 @@ func TestMySQLSemiSync(t *testing.T) {
 			t.Errorf("%s reads back %q, want %q", name, got, want)
 		}
 	}
-	if err := c.Healthy(t.Context()); err != nil {
-		t.Errorf("healthy: %v", err)
-	}
+	healthy(t, c)
 	for _, setting := range []string{"OFF", "ON"} {
 		administer(t, c, 0, "SET GLOBAL rpl_semi_sync_master_enabled="+setting)
 		await(t, "semi-synchronous "+setting, func() error {
