@@ -55,14 +55,10 @@ func TestSuitesKnowTheRecipes(t *testing.T) {
 
 // Every lock of the documents fails as it is known to fail, each time, and the
 // sound ones beside them do not. Shares of the suite run side by side, each on
-// servers of its own.
+// servers of its own. What lockbench itself says a busy machine decided is asked
+// again, with nothing beside it.
 func TestKnownFailures(t *testing.T) {
 	t.Parallel()
-	type outcome struct {
-		doc    scenario.Document
-		stderr string
-		err    error
-	}
 	env := os.Environ()
 	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
 		env = append(env, "LOCKBENCH_SERVER_ETCD="+etcd)
@@ -74,23 +70,68 @@ func TestKnownFailures(t *testing.T) {
 	for name, recipes := range shares(expanded(t, "known-failures")) {
 		o, out := &outcome{}, t.TempDir()
 		outcomes[name] = o
-		wg.Go(func() {
-			o.doc, o.stderr, o.err = runCommand(t.Context(), env, "run", "known-failures", "--recipe", strings.Join(recipes, ","), "--out", out, "--format", "json", "--quiet")
-		})
+		wg.Go(func() { *o = runKnownFailures(t.Context(), env, out, recipes) })
 	}
 	wg.Wait()
 	for name, o := range outcomes {
 		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				again := o.undecided()
+				if len(again) == 0 {
+					break
+				}
+				t.Logf("the machine was too busy to tell of %v:\n%v\n%s", again, o.err, o.stderr)
+				*o = runKnownFailures(t.Context(), env, t.TempDir(), again)
+			}
 			if o.err != nil {
 				t.Errorf("%v\n%s", o.err, o.stderr)
 			}
 			for _, r := range o.doc.Scenarios {
-				if r.Status != scenario.StatusDone || r.AsExpected == nil || !*r.AsExpected {
+				if surprising(r) {
 					t.Errorf("%s: %s %s\n%s", r.Name, r.Status, r.Reason, strings.Join(r.Surprises, "\n"))
 				}
 			}
 		})
 	}
+}
+
+// outcome is what a run of the command came to.
+type outcome struct {
+	doc    scenario.Document
+	stderr string
+	err    error
+}
+
+func runKnownFailures(ctx context.Context, env []string, out string, recipes []string) (o outcome) {
+	o.doc, o.stderr, o.err = runCommand(ctx, env, "run", "known-failures", "--recipe", strings.Join(recipes, ","), "--out", out, "--format", "json", "--quiet")
+	return o
+}
+
+func surprising(r scenario.Result) bool {
+	return r.Status != scenario.StatusDone || r.AsExpected == nil || !*r.AsExpected
+}
+
+// undecided are the recipes of scenarios that were not as expected on a machine
+// of which lockbench warns that it was busy: then times, and what hangs on them,
+// say more about the machine than about the lock. None if anything else was
+// wrong: a sound lock that was unsafe, or broke its promise, is never excused.
+func (o *outcome) undecided() []string {
+	var recipes []string
+	for _, r := range o.doc.Scenarios {
+		if !surprising(r) {
+			continue
+		}
+		busy := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "machine busy") })
+		broken := r.Safety.Verdict == scenario.Unsafe && r.Expect.Verdict == scenario.Safe ||
+			r.Safety.Promise == scenario.Broken && r.Expect.Promise == scenario.Kept
+		if r.Status != scenario.StatusDone || !busy || broken {
+			return nil
+		}
+		if !slices.Contains(recipes, r.Recipe) {
+			recipes = append(recipes, r.Recipe)
+		}
+	}
+	return recipes
 }
 
 // shares divides the recipes of a suite: by backend, and in two where that
