@@ -11,54 +11,54 @@ type timed struct {
 	number int32
 }
 
-// sortTimed sorts list by time, and by tie where times are equal.
+// sortTimed sorts list by time, and by tie where times are equal. It is fast if
+// list consists of a few stretches that are sorted already, as what is read
+// client by client does, and no slower than others if not.
 func sortTimed(list []timed, tie func(a, b int32) int) {
-	sortRuns(list, func(a, b timed) int {
+	compare := func(a, b timed) int {
 		if a.at != b.at {
 			return cmp.Compare(a.at, b.at)
 		}
 		return tie(a.number, b.number)
-	})
-}
-
-// sortRuns sorts list. It is fast if list consists of a few stretches that are
-// sorted already, as what is read client by client does, and no slower than
-// others if not.
-func sortRuns[T any](list []T, compare func(a, b T) int) {
-	var ends []int // of the sorted stretches
+	}
+	begins := []int{0} // of the sorted stretches
 	for i := 1; i < len(list); i++ {
 		if compare(list[i-1], list[i]) > 0 {
-			ends = append(ends, i)
+			begins = append(begins, i)
 		}
 	}
-	if len(ends) == 0 {
-		return
-	}
-	if len(ends) > len(list)/8 {
+	if len(begins) > len(list)/8+1 {
 		slices.SortFunc(list, compare)
 		return
 	}
-	ends = append(ends, len(list))
-	from, to := list, make([]T, len(list))
-	for len(ends) > 1 {
-		joined, begin := ends[:0], 0
-		for k := 0; k < len(ends); k += 2 {
-			middle, end := ends[k], ends[min(k+1, len(ends)-1)]
-			merge(to[begin:end], from[begin:middle], from[middle:end], compare)
-			joined, begin = append(joined, end), end
-		}
-		ends = joined
-		from, to = to, from
-	}
-	if &from[0] != &list[0] {
-		copy(list, from)
+	if len(begins) > 1 {
+		aside := make([]timed, 0, begins[len(begins)/2])
+		join(list, append(begins, len(list)), &aside, compare)
 	}
 }
 
-// merge merges the sorted a and b into to.
-func merge[T any](to, a, b []T, compare func(a, b T) int) {
+// join sorts what lies between the first and the last of the bounds, between
+// each two of which list is sorted. Only the first half has to get out of the
+// way, to aside.
+func join(list []timed, bounds []int, aside *[]timed, compare func(a, b timed) int) {
+	n := len(bounds) - 1
+	if n < 2 {
+		return
+	}
+	join(list, bounds[:n/2+1], aside, compare)
+	join(list, bounds[n/2:], aside, compare)
+	begin, middle, end := bounds[0], bounds[n/2], bounds[n]
+	*aside = append((*aside)[:0], list[begin:middle]...)
+	merge(list[begin:end], *aside, list[middle:end], compare)
+}
+
+// merge merges the sorted a and b into to, whose end b is.
+func merge(to, a, b []timed, compare func(a, b timed) int) {
 	for i := range to {
-		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) <= 0 {
+		if len(a) == 0 {
+			return // the rest of b is in its place
+		}
+		if len(b) == 0 || compare(a[0], b[0]) <= 0 {
 			to[i], a = a[0], a[1:]
 		} else {
 			to[i], b = b[0], b[1:]

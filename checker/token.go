@@ -92,11 +92,11 @@ func (p *part) tokens(fit bool) {
 // or hold of it was open, be it for a moment.
 func (p *part) contended() {
 	// Every attempt is a use of the lock, from its acquire's invoke on.
-	uses := make([]int32, len(p.attempts)+len(p.alone)) // their numbers
+	uses := make([]timed, len(p.attempts)+len(p.alone))
 	for i := range uses {
-		uses[i] = int32(i)
+		uses[i] = timed{p.calls[p.acquire(int32(i))].Invoke, int32(i)}
 	}
-	sortRuns(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
+	sortTimed(uses, func(a, b int32) int { return p.inTime(p.acquire(a), p.acquire(b)) })
 	// The two latest ends of different clients, among the uses so far.
 	type end struct {
 		at     int64
@@ -114,10 +114,10 @@ func (p *part) contended() {
 		}
 	}
 	next := 0 // the first use after a grant of another client than the grant's
-	for me, number := range uses {
-		c := &p.calls[p.acquire(number)]
+	for me, use := range uses {
+		c := &p.calls[p.acquire(use.number)]
 		until := p.ended(c)
-		if a := p.grantOfNumber(number); a != nil {
+		if a := p.grantOfNumber(use.number); a != nil {
 			until = p.hold(a).End
 			other := one
 			if one.client == c.Client {
@@ -126,8 +126,8 @@ func (p *part) contended() {
 			open := other.client != c.Client && other.at >= c.Invoke
 			// Uses that begin while this acquire is open.
 			for next = max(next, me+1); next < len(uses); next++ {
-				if u := &p.calls[p.acquire(uses[next])]; u.Client != c.Client {
-					open = open || u.Invoke <= c.Return
+				if p.calls[p.acquire(uses[next].number)].Client != c.Client {
+					open = open || uses[next].at <= c.Return
 					break
 				}
 			}
