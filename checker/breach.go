@@ -65,6 +65,8 @@ func (p *part) leaseEnd(a *attempt) int64 {
 	}
 	if i := a.firstSent; i != none {
 		until = min(until, p.calls[i].Invoke)
+	} else if p.unfinished {
+		until = min(until, p.end+1)
 	}
 	if p.damage > 0 && a.held(p.calls) {
 		until = min(until, p.runOf(a).end)
@@ -225,7 +227,7 @@ func (p *part) answers(a *attempt) {
 	if !a.held(p.calls) {
 		return
 	}
-	if a.vague || !p.lostUnsent(a) || !p.unbroken(a, a.lostAnswer) {
+	if p.mayBeVague(a) || !p.lostUnsent(a) || !p.unbroken(a, a.lostAnswer) {
 		return
 	}
 	answer := &p.calls[a.lostAnswer]
@@ -243,6 +245,12 @@ func (p *part) answers(a *attempt) {
 	if until := p.leaseTime(a); until > 0 && returned(answer) < until {
 		p.breach(LostLock, a.acquire, a.lostAnswer)
 	}
+}
+
+// mayBeVague: of a re-entrant lock, it is not certain how often a's client holds, or
+// may turn out not to be, since the hold goes on.
+func (p *part) mayBeVague(a *attempt) bool {
+	return a.vague || p.unfinished && p.opt.Reentrant && p.hold(a).Ended == StreamEnd
 }
 
 // breach counts a breach that the calls prove, in the order given.

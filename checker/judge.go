@@ -78,7 +78,7 @@ type part struct {
 	// unexplained: there is an overlap that no suspect explains.
 	unexplained bool
 	// unfinished: there is more of the history to come, so that the client's view
-	// of a hold proves nothing yet: it may still turn out to have been lost.
+	// of a hold proves nothing yet, and a release may be sent right after the end.
 	unfinished bool
 	// unfit: grants that were forgotten contradict one another.
 	unfit bool

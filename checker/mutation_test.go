@@ -122,7 +122,17 @@ func tooSoon(h *history.History, ttl int64) bool {
 	})
 }
 
-func TestPlantedDefects(t *testing.T) {
+// planted is a lock with a defect, and what finds it.
+type planted struct {
+	name   string
+	defect defect
+	world  world
+	opt    Options
+	seen   func(h *history.History) bool // nil: two held together
+	class  []Class
+}
+
+func plantedDefects() []planted {
 	const ttl = 40
 	base := world{ticks: 150, eager: 1, hold: 8, tries: 2, odds: 6, lossy: 0}
 	// Two clients that only try: at times neither is about.
@@ -130,14 +140,7 @@ func TestPlantedDefects(t *testing.T) {
 	quiet.clients, quiet.tries = 2, 4
 	lease := base
 	lease.ttl = ttl
-	for k, d := range []struct {
-		name   string
-		defect defect
-		world  world
-		opt    Options
-		seen   func(h *history.History) bool // nil: two held together
-		class  []Class
-	}{
+	return []planted{
 		{"double grant", doubleGrant, base, Options{}, nil, []Class{DoubleHold, Overlap}},
 		{"double grant, answers lost", doubleGrant, world{ticks: 150, eager: 1, hold: 8, odds: 6, lossy: 6}, Options{}, nil, []Class{DoubleHold, Overlap}},
 		{"forgotten lock", forgotten, world{ticks: 150, eager: 1, hold: 8, odds: 200}, Options{}, nil, []Class{DoubleHold, Overlap}},
@@ -150,7 +153,11 @@ func TestPlantedDefects(t *testing.T) {
 		{"foreign release", foreignRelease, world{ticks: 150, eager: 1, hold: 8, ttl: 6}, Options{Leased: true}, outlived, []Class{DoubleHold, ZombieSuccess}},
 		{"inner release frees", innerFrees, world{ticks: 150, eager: 1, hold: 8, reentrant: true}, Options{Reentrant: true}, nil, []Class{DoubleHold, Overlap}},
 		{"readers intrude", readersIntrude, world{ticks: 150, eager: 1, hold: 8, odds: 6, reads: 2}, Options{}, nil, []Class{DoubleHold, Overlap}},
-	} {
+	}
+}
+
+func TestPlantedDefects(t *testing.T) {
+	for k, d := range plantedDefects() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(99, uint64(k)))

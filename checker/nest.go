@@ -55,7 +55,7 @@ func (who *owner) meet(p *part, a *attempt) {
 		}
 	}
 	who.vague = who.vague || p.unsure(a)
-	if who.hold != nil {
+	if who.hold != nil && begin <= who.hold.end { // one that was over by then was counted right
 		who.hold.sum.vague = who.hold.sum.vague || who.vague
 	}
 }

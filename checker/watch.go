@@ -1,220 +1,225 @@
 package checker
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
 )
 
-// Watch looks at a history while it is written, so that a violation shows within
-// a second and not at the end of a long run. It knows the rules that need no more
-// than what is there: two clients hold a key, a token is missing or does not grow,
-// a write with an outdated token was accepted, a lock was gone while it was
-// certainly its holder's. What only later records prove (a zombie's success, a try
-// refused for nothing, what a register lost, a key that is stuck) is Check's. It
-// forgets holds that ended a while ago, so a record that comes very late may
-// escape it: what counts is what Check says of the whole.
+// Watch judges a history while it is written, by the rules of Check, so that a
+// violation shows within a second and not at the end of a long run.
 //
-// It is fed calls as they begin and as they return, in any order, and settles
-// from time to time. It is for one goroutine.
+// A history that broke the lock's word up to some moment broke it whatever comes
+// later, so that each Settle judges what had happened by a moment before which
+// no record is missing, calls still under way being open. Of each key it keeps
+// the attempts that something may still depend on: those under way, those that
+// may have the lock for all that is known, and those that may explain a try which
+// is still to be judged. What it says Check says too, at the end, of the same
+// attempts, with three exceptions, in which the history was wrong all the same:
+// where grants of a key contradict one another, or too many outcomes are unknown,
+// or readers come to it for the first time, Check judges all refused tries and
+// tokens of that key by coarser rules, also the earlier ones; a try may be
+// refused for nothing because of another one's unknown outcome, and Check then
+// accuses either of both; and a pair that only the lease's time accuses now may
+// have a graver name when answers are there.
+//
+// What it cannot know before the end is Check's:
+//
+//   - of a lock without a lease, that the holder was never told of a loss, which
+//     alone makes the client's view of a hold a proof; until its release is
+//     confirmed such a hold is an overlap at most;
+//   - updates that a register lost without two writes that show it, as where one
+//     of them was of unknown outcome;
+//   - a late answer about an attempt whose client has gone on long ago;
+//   - refusals on a key with more than maxGhosts attempts of which nobody knows
+//     whether they still have the lock;
+//   - whatever clocks leave in doubt: all clients' stamps are taken to be as
+//     uncertain as the worst.
+//
+// A client that is stopped after it took a stamp and before it wrote the record
+// shows what it did only later; it is taken to be at another place.
+//
+// It is fed calls as they begin and as they return, those of one client in order,
+// and settles from time to time. It is for one goroutine.
 type Watch struct {
-	opt     Options
-	keys    map[uint32]*watchedKey
-	at      map[history.Attempt]*watchedHold
-	leaving map[history.Attempt]*watchedHold // whose first release is on its way
-	further map[history.Attempt][]uint32     // the further keys of batches
-	fresh   []*watchedHold                   // granted since the last Settle
-	waiting []*watchedHold                   // granted before it
-	newest  int64                            // stamp
-	found   []Witness
+	opt       Options
+	judge     *Judge
+	clients   map[uint32]*watchedClient
+	attempts  map[history.Attempt]*watchedAttempt
+	keys      map[uint32]*watchedKey
+	restless  map[uint32]*watchedKey // those of which something is open, or not judged yet
+	registers map[registerOf]*watchedRegister
+	now       moment
+	scratch   history.Call
 }
 
-// watchMemory is for how long a hold that ended is remembered.
-const watchMemory = int64(10 * time.Second)
-
-type watchedKey struct {
-	holds []*watchedHold
-	top   history.Call // the grant with the highest token
+// moment is how far the history is known.
+type moment struct {
+	through int64 // no record up to it is missing
+	tries   int64 // up to it none is that clocks could set before a try
+	doubt   int64 // the clocks' uncertainty
 }
 
-type watchedHold struct {
-	grant   history.Call
-	key     uint32
-	end     int64          // forever: not known yet
-	sure    int64          // until then its lease certainly runs; forever: it has none
-	settled bool           // compared with those that were settled before
-	others  []*watchedHold // of the further keys of its batch
+type watchedClient struct {
+	*client
+	seen   int64           // the last stamp of its records
+	latest history.Attempt // the last that it began
+	dead   bool
+	died   int64 // by then it was
 }
 
-// NewWatch judges a lock by what the options say of its promise; what they say
-// of a run, it does not ask.
+// watchedAttempt is what is known of an attempt, as long as it matters.
+type watchedAttempt struct {
+	id     history.Attempt
+	client uint32
+	keys   []uint32
+	calls  []history.Call // as far as they were read
+	begun  bool           // its acquire is among them
+	busy   int64          // when it was refused; 0: it was not
+	proved bool           // the lock confirmed that it held
+	kept   int            // by so many of its keys
+
+	// What the last judging of a key made of it; nil if nothing.
+	folded *attempt
+	place  int32
+}
+
+// NewWatch judges a lock by what the options say of its promise. Of what they say
+// of a run it asks for the End and for what is known of pauses before it begins.
 func NewWatch(o Options) *Watch {
-	return &Watch{opt: o, keys: map[uint32]*watchedKey{}, at: map[history.Attempt]*watchedHold{}, leaving: map[history.Attempt]*watchedHold{}, further: map[history.Attempt][]uint32{}}
+	told := o
+	told.MaxWitnesses = 2 * o.maxWitnesses() // half of them may have been told
+	return &Watch{
+		opt: o, judge: NewSurvey(nil, nil).Judge(told),
+		clients: map[uint32]*watchedClient{}, attempts: map[history.Attempt]*watchedAttempt{},
+		keys: map[uint32]*watchedKey{}, restless: map[uint32]*watchedKey{}, registers: map[registerOf]*watchedRegister{},
+	}
 }
 
 // Add takes note of a call that has begun, or has returned.
 func (w *Watch) Add(c *history.Call, returned bool) {
-	w.newest = max(w.newest, c.Invoke, c.Return)
-	switch c.Kind {
-	case history.KindAlso:
-		w.further[c.Attempt] = append(w.further[c.Attempt], c.Key)
-	case history.KindAcquire, history.KindTry:
-		if returned && c.Outcome == history.Held {
-			w.granted(c, c.Key)
-			for _, key := range w.further[c.Attempt] {
-				w.granted(c, key)
-			}
-		}
-		if returned && c.Outcome != history.Held {
-			delete(w.further, c.Attempt)
-		}
-	case history.KindRelease, history.KindCleanup, history.KindLost:
-		// A hold ends when its release is sent; one that was certainly not sent
-		// ends nothing, but that is known only later: Check will tell.
-		if h := w.at[c.Attempt]; h != nil {
-			h.end = min(h.end, c.Invoke)
-			for _, o := range h.others {
-				o.end = min(o.end, c.Invoke)
-			}
-			delete(w.at, c.Attempt)
-			delete(w.further, c.Attempt)
-			if c.Kind == history.KindRelease {
-				w.leaving[c.Attempt] = h
-			}
-		}
-		if returned {
-			w.left(c)
-		}
-	case history.KindExtend:
-		if h := w.at[c.Attempt]; h != nil && returned {
-			w.extended(h, c)
-		}
-	case history.KindWrite:
-		if returned && c.Outcome == history.Accepted && c.Flags&history.FlagStale != 0 {
-			w.found = append(w.found, Witness{Class: StaleWrite, Key: c.Key, Calls: []history.Call{*c}, From: c.Invoke, To: c.Return})
-		}
-	}
-}
-
-// left takes note of the answer to a release: that the lock was gone is a breach
-// if it was still certainly the holder's.
-func (w *Watch) left(c *history.Call) {
-	h := w.leaving[c.Attempt]
-	delete(w.leaving, c.Attempt)
-	if h != nil && c.Kind == history.KindRelease && c.Outcome == history.Lost {
-		w.gone(h, c)
-	}
-}
-
-// extended takes note of the answer to a renewal.
-func (w *Watch) extended(h *watchedHold, c *history.Call) {
-	switch c.Outcome {
-	case history.Extended:
-		h.sure = max(h.sure, w.lease(c.Invoke))
-	case history.Lost:
-		w.gone(h, c)
-		h.end = min(h.end, c.Return) // the client knows it now
-		delete(w.at, c.Attempt)
-	}
-}
-
-func (w *Watch) gone(h *watchedHold, c *history.Call) {
-	// Of a re-entrant lock's holds it is not plain which one was released.
-	if c.Return < h.sure && !w.opt.Reentrant {
-		w.found = append(w.found, Witness{Class: LostLock, Key: h.key, Calls: []history.Call{h.grant, *c}, From: h.grant.Return, To: c.Return})
-	}
-}
-
-// lease is until when a lease certainly runs that was asked for at a moment; a
-// lock without one is its holder's until the lock itself tells otherwise.
-func (w *Watch) lease(asked int64) int64 {
+	cl := w.client(c.Client)
+	cl.seen = max(cl.seen, c.Invoke, c.Return)
 	switch {
-	case !w.opt.Leased:
-		return forever
-	case w.opt.TTL <= 0:
-		return 0
+	case c.Kind == history.KindAlso, ofLock(c.Kind):
+		w.note(cl, c)
+	case returned && c.Outcome == history.Accepted && (c.Kind == history.KindWrite || c.Kind == history.KindRead):
+		w.register(c)
 	}
-	return asked + int64(w.opt.TTL-w.opt.TTL/1000-w.opt.Slack)
 }
 
-func (w *Watch) granted(c *history.Call, key uint32) {
-	k := w.keys[key]
+func (w *Watch) client(number uint32) *watchedClient {
+	cl := w.clients[number]
+	if cl == nil {
+		// As of different processes, stamps compare only as exactly as clocks do.
+		cl = &watchedClient{client: &client{stream: history.Stream{Client: number, Worker: number}}}
+		w.clients[number] = cl
+		w.judge.clients.add(number, cl.client)
+	}
+	return cl
+}
+
+// note takes note of a call about the lock.
+func (w *Watch) note(cl *watchedClient, c *history.Call) {
+	a := w.attempts[c.Attempt]
+	begins := c.Kind == history.KindAcquire || c.Kind == history.KindTry
+	if a == nil {
+		if !begins && c.Kind != history.KindAlso || c.Attempt.IsZero() {
+			return // it was forgotten
+		}
+		a = &watchedAttempt{id: c.Attempt, client: c.Client}
+		w.attempts[c.Attempt] = a
+	}
+	a.put(c)
+	if c.Kind == history.KindAlso {
+		w.judge.batches[a.id] = true
+	}
+	if (begins || c.Kind == history.KindAlso) && !slices.Contains(a.keys, c.Key) {
+		a.keys = append(a.keys, c.Key)
+	}
+	if begins && !a.begun {
+		a.begun = true
+		cl.latest = a.id
+		for _, number := range a.keys {
+			k := w.key(number)
+			k.attempts = append(k.attempts, a)
+			a.kept++
+		}
+	}
+	if a.begun {
+		for _, number := range a.keys {
+			k := w.key(number)
+			k.newest, k.stirred = max(k.newest, c.Invoke, c.Return), true
+			w.restless[number] = k
+		}
+	}
+}
+
+func (w *Watch) key(number uint32) *watchedKey {
+	k := w.keys[number]
 	if k == nil {
-		k = &watchedKey{}
-		w.keys[key] = k
+		k = &watchedKey{number: number, judged: -forever, free: -forever}
+		w.keys[number] = k
 	}
-	h := &watchedHold{grant: *c, key: key, end: forever, sure: w.lease(c.Invoke)}
-	if first := w.at[c.Attempt]; first != nil {
-		first.others = append(first.others, h)
-	} else {
-		w.at[c.Attempt] = h
-	}
-	k.holds = append(k.holds, h)
-	w.fresh = append(w.fresh, h)
-	if c.Flags&history.FlagShared != 0 {
-		return
-	}
-	if c.Fence == 0 {
-		if w.opt.Fencing {
-			w.found = append(w.found, Witness{Class: MissingToken, Key: key, Calls: []history.Call{*c}, From: c.Invoke, To: c.Return})
-		}
-		return
-	}
-	if top := &k.top; top.Fence >= c.Fence && top.Return < c.Invoke {
-		w.found = append(w.found, Witness{Class: TokenRegression, Key: key, Calls: []history.Call{*top, *c}, From: top.Return, To: c.Return})
-	}
-	if c.Fence > k.top.Fence {
-		k.top = *c
-	}
+	return k
 }
 
-// Settle returns what was found since it was last called. Whoever feeds a Watch
-// reads one client after the other, and so may meet a grant before the release
-// that made way for it; a pair of holds therefore counts only when everything
-// was read once more.
-func (w *Watch) Settle() []Witness {
-	for _, h := range w.waiting {
-		k := w.keys[h.key]
-		for _, o := range k.holds {
-			if !o.settled || !w.clash(o, h) {
-				continue
-			}
-			pair := []history.Call{o.grant, h.grant}
-			if inTime(&h.grant, &o.grant) < 0 {
-				slices.Reverse(pair)
-			}
-			from := max(o.grant.Return, h.grant.Return)
-			w.found = append(w.found, Witness{Class: Overlap, Key: h.key, Calls: pair, From: from, To: max(from, min(o.end, h.end, w.newest))})
-		}
-		h.settled = true
-	}
-	w.waiting = append(w.waiting[:0], w.fresh...)
-	w.fresh = w.fresh[:0]
-	for _, k := range w.keys {
-		k.holds = slices.DeleteFunc(k.holds, func(h *watchedHold) bool { return h.end < w.newest-watchMemory })
-	}
-	found := w.found
-	w.found = nil
-	return found
-}
-
-// Died makes what a client held count no more: its process is gone, and when
-// exactly it went is not known here.
-func (w *Watch) Died(client uint32) {
-	for _, k := range w.keys {
-		k.holds = slices.DeleteFunc(k.holds, func(h *watchedHold) bool { return h.grant.Client == client })
-	}
-}
-
-// clash reports whether two clients that must not held at once.
-func (w *Watch) clash(x, y *watchedHold) bool {
-	a, b := &x.grant, &y.grant
+// put takes over a call, or what it came to.
+func (a *watchedAttempt) put(c *history.Call) {
 	switch {
-	case a.Attempt == b.Attempt, w.opt.Reentrant && a.Client == b.Client:
-		return false
-	case a.Flags&b.Flags&history.FlagShared != 0:
-		return false
+	case c.Kind == history.KindTry && c.Outcome == history.Busy:
+		a.busy = c.Return
+	case c.Outcome == history.Extended, c.Kind == history.KindRelease && c.Outcome == history.Released:
+		a.proved = true
 	}
-	return a.Return < y.end && b.Return < x.end
+	for i := range a.calls {
+		if a.calls[i].Seq == c.Seq {
+			a.calls[i] = *c
+			return
+		}
+	}
+	a.calls = append(a.calls, *c)
+}
+
+// Died tells that a client's process is gone, as a look at the moment given
+// shows; when exactly it went is not known.
+func (w *Watch) Died(client uint32, at int64) {
+	if cl := w.client(client); !cl.dead {
+		cl.dead, cl.died = true, at
+		for _, k := range w.keys {
+			if slices.ContainsFunc(k.attempts, func(a *watchedAttempt) bool { return a.client == client }) {
+				k.stirred = true
+				w.restless[k.number] = k
+			}
+		}
+	}
+}
+
+// Settle judges what happened until the stamp through, up to which every record
+// must have been added, and returns what was not told before: of each key the
+// first few violations of each class. No client's clock is off by more than
+// doubt.
+func (w *Watch) Settle(through int64, doubt time.Duration) []Witness {
+	w.now.doubt = max(w.now.doubt, int64(doubt))
+	w.now.through, w.now.tries = through, through-2*w.now.doubt
+	for _, cl := range w.clients {
+		cl.stream.ClockUncertainty = w.now.doubt
+		// Whoever lives will record whatever comes later than that; and whoever
+		// died did so after its last record.
+		cl.last = through + 1
+		if cl.dead {
+			cl.last = min(cl.last, cl.seen+1)
+		}
+	}
+	w.judge.end = through
+	var found []Witness
+	for _, number := range slices.Sorted(maps.Keys(w.restless)) {
+		k := w.restless[number]
+		if k.stirred || k.newest > k.judged || w.opt.Takeover > 0 {
+			found = append(found, w.look(k)...)
+		}
+	}
+	return append(found, w.account()...)
 }

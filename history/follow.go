@@ -16,6 +16,7 @@ type Follower struct {
 	dir   string
 	files map[string]*followed
 	buf   []byte
+	doubt int64 // the worst of the clients' clocks
 }
 
 // followed is one client's file.
@@ -49,6 +50,11 @@ func (f *Follower) Poll(visit func(c *Call, returned bool)) error {
 		file, err := os.Open(filepath.Join(f.dir, name))
 		if err != nil {
 			return fmt.Errorf("history: follow %s: %w", f.dir, err)
+		}
+		if n, err := file.ReadAt(f.buf[:headerSize], 0); err == nil || errors.Is(err, io.EOF) {
+			if h, err := parseHeader(f.buf[:n]); err == nil {
+				f.doubt = max(f.doubt, h.uncertainty)
+			}
 		}
 		f.files[name] = &followed{file: file, next: headerSize}
 	}
@@ -105,6 +111,10 @@ func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 		}
 	}
 }
+
+// Uncertainty is by how many nanoseconds the stamps of a client that was met so far
+// may be off, at the worst.
+func (f *Follower) Uncertainty() int64 { return f.doubt }
 
 // Close closes the files.
 func (f *Follower) Close() error {

@@ -37,7 +37,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	want(poll())
-	w, _ := create(t, dir, Options{Client: 4, Clock: NewClock()})
+	clock := NewClock()
+	w, _ := create(t, dir, Options{Client: 4, Clock: clock})
 	defer w.Close()
 	begin := func(k Kind) {
 		t.Helper()
@@ -46,6 +47,9 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	want(poll())
+	if f.Uncertainty() != clock.Uncertainty() {
+		t.Errorf("the clock is said to be off by %d at most, want %d", f.Uncertainty(), clock.Uncertainty())
+	}
 	begin(KindAcquire)
 	want(poll(), seen{4, 0, KindAcquire, Open, false})
 	want(poll())

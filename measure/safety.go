@@ -44,23 +44,23 @@ func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	if info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack
 	}
+	switch {
+	case info.Takeover != nil:
+		o.Takeover = info.Takeover(s.TTL.D()) + takeoverSlack
+	case info.Bound == impls.BoundNone:
+		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
+	}
+	if info.Polls && o.Takeover > 0 {
+		o.Takeover += s.Poll.Max
+	}
 	return o
 }
 
 // promised is what the checker judges by.
 func (d *derivation) promised() checker.Options {
-	s, o := d.scenario, Promised(d.scenario, d.info)
+	o := Promised(d.scenario, d.info)
 	o.End, o.Paused, o.Died, o.Suspects = d.samples.End, d.paused(), d.deathList(), d.suspects()
 	o.FaultMissed, o.Incomplete = d.missed, d.incomplete()
-	switch {
-	case d.info.Takeover != nil:
-		o.Takeover = d.info.Takeover(s.TTL.D()) + takeoverSlack
-	case d.info.Bound == impls.BoundNone:
-		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
-	}
-	if d.info.Polls && o.Takeover > 0 {
-		o.Takeover += s.Poll.Max
-	}
 	return o
 }
 

@@ -16,8 +16,8 @@ type Progress interface {
 	// Tick comes several times a second while clients work: how far the
 	// scenario is, and how many locks were acquired, warm-up included.
 	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
-	// Violation tells, within a second, of two clients that hold one key, or of a
-	// token that did not grow; of the first few of a scenario.
+	// Violation tells of a violation within a second after the records that prove it
+	// were written; of the first few of a scenario, and the first of each class.
 	Violation(sc scenario.Scenario, what string)
 	// Done hands over what a scenario found.
 	Done(r scenario.Result)

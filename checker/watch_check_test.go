@@ -1,0 +1,240 @@
+package checker
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// news is a record as it comes: a call when it begins, or when it returns.
+type news struct {
+	at       int64
+	call     history.Call
+	returned bool
+}
+
+// newsOf lists each client's records in the order in which it wrote them.
+func newsOf(h *history.History) map[uint32][]news {
+	list := map[uint32][]news{}
+	for _, c := range h.Calls {
+		begun := c
+		if begun.Outcome != history.Open && begun.Invoke != begun.Return {
+			begun.Outcome, begun.Return = history.Open, 0
+		}
+		list[c.Client] = append(list[c.Client], news{c.Invoke, begun, begun.Outcome != history.Open})
+		if begun != c {
+			list[c.Client] = append(list[c.Client], news{c.Return, c, true})
+		}
+	}
+	for _, of := range list {
+		slices.SortStableFunc(of, func(a, b news) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.call.Seq, b.call.Seq)) })
+	}
+	return list
+}
+
+// feed shows h to a Watch in small pieces, as whoever reads one client's file
+// after the other would: of each client all that is due, and perhaps what follows.
+func feed(h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (told []Witness, w *Watch) {
+	w = NewWatch(o)
+	todo := newsOf(h)
+	var end int64
+	var doubt int64
+	for _, s := range h.Streams {
+		end, doubt = max(end, s.SealedAt), max(doubt, s.ClockUncertainty)
+	}
+	for at := int64(0); at <= end+2*doubt; at += 1 + rng.Int64N(8) {
+		clients := make([]uint32, 0, len(todo))
+		for c := range todo {
+			clients = append(clients, c)
+		}
+		slices.Sort(clients)
+		rng.Shuffle(len(clients), func(a, b int) { clients[a], clients[b] = clients[b], clients[a] })
+		for _, c := range clients {
+			to := at + rng.Int64N(6)
+			for len(todo[c]) > 0 && todo[c][0].at <= to {
+				x := todo[c][0]
+				todo[c] = todo[c][1:]
+				w.Add(&x.call, x.returned)
+			}
+		}
+		for c, when := range died {
+			if when <= at {
+				w.Died(c, at)
+			}
+		}
+		told = append(told, w.Settle(at, time.Duration(doubt))...)
+	}
+	return append(told, w.Settle(end+2*doubt+1, time.Duration(doubt))...), w
+}
+
+// comparison is what Check says of a history, to look up what a Watch said.
+type comparison struct {
+	Report
+	found map[finding]bool
+}
+
+// finally judges h at the end.
+func finally(h *history.History, o Options) comparison {
+	o.MaxWitnesses = 1 << 20
+	c := comparison{Check(h, o), map[finding]bool{}}
+	for _, x := range c.Witnesses {
+		c.found[x.finding()] = true
+	}
+	return c
+}
+
+// agrees tells whether Check says the same as x; excused, whether the Watch may
+// have been more exact.
+func (c comparison) agrees(h *history.History, x Witness) (same, excused bool) {
+	switch x.Class {
+	case StuckKey:
+		return c.Liveness.Value == Stuck, false
+	case LostUpdate:
+		return slices.ContainsFunc(c.Registers, func(r Register) bool { return r.LostUpdates > 0 }), false
+	}
+	if c.found[x.finding()] {
+		return true, false
+	}
+	contradict := c.Breaches[DoubleHold]+c.Breaches[EarlyExpiry]+c.Breaches[ZombieSuccess] > 0
+	switch x.Class {
+	case EarlyExpiry: // by a chain of grants, which another contradiction may break elsewhere
+		return false, contradict
+	case UnexplainedBusy, TokenRegression:
+	default:
+		return false, false
+	}
+	readers := slices.ContainsFunc(h.Calls, func(x history.Call) bool { return x.Flags&history.FlagShared != 0 })
+	return false, contradict || readers || c.Undecided > 0 || c.Breaches[x.Class] > 0
+}
+
+// compareWatch fails if a Watch says what Check does not.
+func compareWatch(t *testing.T, h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (told []Witness, c comparison, excused int) {
+	t.Helper()
+	told, _ = feed(h, o, rng, died)
+	c = finally(h, o)
+	for _, x := range told {
+		same, excuse := c.agrees(h, x)
+		if excuse {
+			excused++
+		} else if !same {
+			t.Fatalf("the watch says %s of %+v\nthe check %v, malformed %d, %s %s\n%s", x.Class, x.Calls, c.Breaches, c.Malformed, c.Verdict.Why, c.Liveness.Why, fixture(h))
+		}
+	}
+	return told, c, excused
+}
+
+// What a Watch says while a history grows Check says of the whole: of sound locks
+// nothing, of broken and of altered histories nothing else.
+func TestWatchSaysWhatCheckSays(t *testing.T) {
+	for k, d := range differentials() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(17, uint64(k)))
+			var all, excused int
+			for i := range rounds(400) {
+				w := d.world
+				w.clients, w.ticks = 2+rng.IntN(4), 15+rng.IntN(60)
+				if i%2 == 0 {
+					w.defect = d.defects[rng.IntN(len(d.defects))]
+				}
+				h := &w.run(rng).h
+				for range (i % 4) - 1 {
+					if mutate(rng, h, w.ticks); !inOrder(h) {
+						break
+					}
+				}
+				if !inOrder(h) {
+					continue
+				}
+				o := d.opt
+				if i%3 == 0 {
+					o.Takeover, o.End = time.Duration(5+rng.IntN(30)), 2*int64(w.ticks)
+				}
+				if i%5 == 0 && o.Leased && w.ttl > 0 {
+					o.TTL = time.Duration(w.ttl)
+				}
+				if i%7 == 0 {
+					for s := range h.Streams {
+						h.Streams[s].ClockUncertainty = 1
+					}
+				}
+				var died map[uint32]int64
+				if i%4 == 0 {
+					died = kill(rng, h, w.ticks)
+					for c, at := range died {
+						o.Died = append(o.Died, Death{Client: c, At: at})
+					}
+				}
+				told, _, e := compareWatch(t, h, o, rng, died)
+				all, excused = all+len(told), excused+e
+			}
+			t.Logf("%d told, of %d Check is less exact", all, excused)
+			if all == 0 || excused*20 > all {
+				t.Errorf("of %d that were told, Check does not say %d", all, excused)
+			}
+		})
+	}
+}
+
+// kill ends one client at some time: what it would have recorded later is not
+// there.
+func kill(rng *rand.Rand, h *history.History, ticks int) map[uint32]int64 {
+	c, at := h.Streams[rng.IntN(len(h.Streams))].Client, rng.Int64N(int64(ticks))
+	h.Calls = slices.DeleteFunc(h.Calls, func(x history.Call) bool { return x.Client == c && x.Invoke >= at })
+	for i := range h.Calls {
+		if x := &h.Calls[i]; x.Client == c && x.Return >= at {
+			x.Outcome, x.Return = history.Open, 0
+		}
+	}
+	for i := range h.Streams {
+		if s := &h.Streams[i]; s.Client == c {
+			s.Sealed, s.SealedAt = false, 0
+		}
+	}
+	return map[uint32]int64{c: at}
+}
+
+// What Check finds of a broken lock a Watch finds too.
+func TestWatchFindsWhatCheckFinds(t *testing.T) {
+	for k, d := range plantedDefects() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(98, uint64(k)))
+			check, watch, all, excused := 0, 0, 0, 0
+			found := func(classes []Class) bool {
+				return slices.ContainsFunc(classes, func(c Class) bool { return slices.Contains(d.class, c) })
+			}
+			for range rounds(150) {
+				w := d.world
+				w.defect = d.defect
+				if w.clients == 0 {
+					w.clients = 3 + rng.IntN(3)
+				}
+				told, c, e := compareWatch(t, &w.run(rng).h, d.opt, rng, nil)
+				all, excused = all+len(told), excused+e
+				if !found(classesOf(c.Witnesses)) {
+					continue
+				}
+				check++
+				if found(classesOf(told)) {
+					watch++
+				}
+			}
+			t.Logf("in %d runs, by the watch in %d; %d told, %d of them more exactly", check, watch, all, excused)
+			if check < rounds(150)/10 || watch*100 < check*95 {
+				t.Errorf("Check finds it in %d runs, the watch in %d", check, watch)
+			}
+		})
+	}
+}
+
+func classesOf(list []Witness) (classes []Class) {
+	for _, x := range list {
+		classes = append(classes, x.Class)
+	}
+	return classes
+}

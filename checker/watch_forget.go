@@ -1,0 +1,315 @@
+package checker
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
+
+// What a Watch may forget of a key: whatever can neither be accused any more, nor
+// accuse, nor explain. Leaving out more would only make it miss violations, but
+// for attempts that may explain why a try was refused.
+
+// maxGhosts bounds the attempts of a key that are over for their clients and may
+// have the lock for all that is known. maxPast bounds those whose whole hold is
+// over, and which are kept to tell a success that comes too late.
+const (
+	maxGhosts = 64
+	maxPast   = 16
+)
+
+// fate is what becomes of an attempt, the one that needs it most first.
+type fate uint8
+
+const (
+	stays fate = iota
+	ghost      // it is over for its client, and may have the lock
+	past       // its hold is over
+	dropped
+)
+
+// forget leaves out what does not matter any more.
+func (w *Watch) forget(k *watchedKey, p *part) {
+	for _, a := range k.attempts {
+		a.folded = nil
+	}
+	for i := range p.attempts {
+		if a := w.attempts[p.id(&p.attempts[i])]; a != nil {
+			a.folded, a.place = &p.attempts[i], int32(i)
+		}
+	}
+	k.raiseTop(p)
+	k.judged = max(k.judged, w.decided(k, p))
+	var (
+		fates = make([]fate, len(k.attempts))
+		low   = w.oldestTry(k)
+		beat  = k.passedOn(p, low)
+		since = int64(forever) // from then on somebody has held who still may be confirmed
+		quiet = true
+	)
+	for i, a := range k.attempts {
+		switch {
+		case w.underway(k, a, p):
+			quiet = false
+			if a.folded != nil && a.folded.granted(p.calls) {
+				since = min(since, p.calls[a.folded.acquire].Return)
+			}
+		default:
+			fates[i] = w.fate(k, a, p, low, beat)
+		}
+	}
+	if p.opt.Reentrant {
+		w.together(k, p, fates)
+	}
+	w.leave(k, p, fates, since)
+	if quiet {
+		delete(w.restless, k.number)
+	}
+}
+
+// underway: more may come of a.
+func (w *Watch) underway(k *watchedKey, a *watchedAttempt, p *part) bool {
+	cl := w.clients[a.client]
+	for _, c := range a.calls {
+		if max(c.Invoke, c.Return) > min(w.now.tries, k.judged) || c.Outcome == history.Open && !cl.dead {
+			return true
+		}
+	}
+	switch {
+	case cl.dead:
+		return false
+	case cl.latest == a.id:
+		return true
+	}
+	return a.folded != nil && a.folded.held(p.calls) && p.hold(a.folded).Ended == StreamEnd
+}
+
+// patience bounds how long the judgement of a refused try may wait for the answers
+// to others' calls, any of which may tell who had the lock.
+const patience = int64(time.Second)
+
+// maxTries bounds the refused tries that wait for it.
+const maxTries = 4096
+
+// decided is a moment up to which no answer is missing by which a refused try would
+// be judged otherwise.
+func (w *Watch) decided(k *watchedKey, p *part) int64 {
+	at, waiting := w.now.tries, 0
+	for _, a := range k.attempts {
+		if a.refused(w.now.tries) {
+			waiting++
+			continue
+		}
+		if w.clients[a.client].dead {
+			continue
+		}
+		granted := a.folded != nil && a.folded.granted(p.calls)
+		for _, c := range a.calls {
+			acquire := c.Kind == history.KindAcquire || c.Kind == history.KindTry
+			unsaid := c.Outcome == history.Open || max(c.Invoke, c.Return) > w.now.tries
+			if acquire && c.Outcome == history.Unknown {
+				unsaid = w.clients[a.client].latest == a.id && (a.folded == nil || a.folded.cleaned == none && a.folded.absent == none)
+			}
+			if unsaid && (acquire || granted) {
+				at = min(at, c.Invoke-1)
+			}
+		}
+	}
+	if waiting > maxTries {
+		return w.now.tries
+	}
+	return max(at, w.now.tries-patience)
+}
+
+// oldestTry is a moment before which no try was sent that is still to be judged.
+func (w *Watch) oldestTry(k *watchedKey) int64 {
+	low := w.now.tries
+	for _, a := range k.attempts {
+		for _, c := range a.calls {
+			open := c.Outcome == history.Open && !w.clients[c.Client].dead
+			if c.Kind == history.KindTry && (open || c.Return > k.judged) {
+				low = min(low, c.Invoke)
+			}
+		}
+	}
+	return low - w.now.doubt
+}
+
+// passedOn is a moment such that who certainly had got the lock before it must
+// have let go before any try that is still to be judged: the lock was asked for
+// then, and granted before those tries. It is known only where the order of the
+// grants is.
+func (k *watchedKey) passedOn(p *part, low int64) int64 {
+	beat := -int64(forever)
+	if k.unfit || p.sharing || p.opt.TriesYield || p.opt.Leased && p.opt.Reentrant {
+		return beat
+	}
+	for i := range p.attempts {
+		if x, ok := p.item(int32(i)); ok && !x.optional && x.ar < low {
+			beat = max(beat, x.ac)
+		}
+	}
+	return beat
+}
+
+// fate tells what becomes of an attempt that is not under way.
+func (w *Watch) fate(k *watchedKey, a *watchedAttempt, p *part, low, beat int64) fate {
+	if a == k.top {
+		return stays
+	}
+	var (
+		x  item
+		ok bool
+	)
+	if a.folded != nil {
+		x, ok = p.item(a.place)
+	}
+	blind := k.blind || k.unfit
+	switch {
+	case !ok:
+		// It got nothing; but a lock whose tries yield may have refused one for
+		// its sake.
+		for _, c := range a.calls {
+			if max(c.Invoke, c.Return)+w.now.doubt >= low {
+				return stays
+			}
+		}
+		return dropped
+	case x.rr >= forever-w.now.doubt && (blind || !x.optional && x.ar < beat):
+		return dropped
+	case x.rr >= forever-w.now.doubt:
+		return ghost
+	case x.rr >= low:
+		return stays
+	}
+	return past
+}
+
+// together makes a hold of a re-entrant lock and what lies within it share their
+// fate: one of them alone tells too little.
+func (w *Watch) together(k *watchedKey, p *part, fates []fate) {
+	least := map[*attempt]fate{}   // of the outer ones
+	outer := map[uint32]*attempt{} // of each client the last
+	of := make([]*attempt, len(fates))
+	for i, a := range k.attempts {
+		if a.folded == nil {
+			continue
+		}
+		// Once it is not certain how often a client holds, it stays so.
+		if fates[i] != stays && p.unsure(a.folded) {
+			k.blind, k.vague = true, true
+		}
+		if !a.folded.inner || outer[a.client] == nil {
+			outer[a.client] = a.folded
+			least[a.folded] = fates[i]
+		}
+		of[i] = outer[a.client]
+		least[of[i]] = min(least[of[i]], fates[i])
+	}
+	for i, x := range of {
+		if x != nil {
+			fates[i], k.attempts[i].folded = least[x], x
+		}
+	}
+}
+
+// leave forgets the attempts whose fate that is.
+func (w *Watch) leave(k *watchedKey, p *part, fates []fate, since int64) {
+	ghosts, before := 0, map[*attempt]bool{}
+	for i := len(fates) - 1; i >= 0; i-- {
+		switch fates[i] {
+		case ghost:
+			if ghosts++; ghosts > maxGhosts {
+				k.blind = true
+				fates[i] = dropped
+			}
+		case past:
+			// Of somebody who has held since before it ended a success may still be
+			// confirmed, which then came too late.
+			a := k.attempts[i].folded
+			useful := a != nil && a.granted(p.calls) && p.hold(a).End > since
+			if useful && len(before) < maxPast {
+				before[a] = true
+			}
+			if !useful || !before[a] {
+				fates[i] = dropped
+			}
+		}
+	}
+	kept := k.attempts[:0]
+	for i, a := range k.attempts {
+		if fates[i] != dropped {
+			kept = append(kept, a)
+			continue
+		}
+		if a.folded != nil && a.folded.held(p.calls) {
+			h := p.hold(a.folded)
+			if cl := w.clients[a.client]; cl.dead && h.Ended == StreamEnd {
+				h.End = cl.died
+			}
+			k.free = max(k.free, h.End)
+		}
+		if a.kept--; a.kept == 0 {
+			delete(w.attempts, a.id)
+			delete(w.judge.batches, a.id)
+		}
+	}
+	clear(k.attempts[len(kept):])
+	k.attempts = kept
+	for _, a := range kept {
+		a.thin(w.now.tries)
+	}
+}
+
+// raiseTop keeps the grant with the highest token: later ones must be above it.
+func (k *watchedKey) raiseTop(p *part) {
+	if !p.opt.Fencing {
+		return
+	}
+	for _, a := range k.attempts {
+		if x := a.folded; x != nil && x.held(p.calls) && !x.shared && (k.top == nil || p.calls[x.acquire].Fence > k.top.token()) {
+			k.top = a
+		}
+	}
+}
+
+// token is what a's acquire was given.
+func (a *watchedAttempt) token() uint64 {
+	for _, c := range a.calls {
+		if c.Outcome == history.Held {
+			return c.Fence
+		}
+	}
+	return 0
+}
+
+// manyCalls is how many calls an attempt may have before its renewals are thinned
+// out.
+const manyCalls = 16
+
+// thin leaves out renewals that were judged and that the rules ask nothing of: of
+// those that were confirmed the first and the last tell all.
+func (a *watchedAttempt) thin(judged int64) {
+	if len(a.calls) < manyCalls {
+		return
+	}
+	first, last := -1, -1
+	for i, c := range a.calls {
+		if c.Outcome != history.Extended || c.Return > judged {
+			continue
+		}
+		if first < 0 || c.Return < a.calls[first].Return {
+			first = i
+		}
+		if last < 0 || c.Invoke > a.calls[last].Invoke {
+			last = i
+		}
+	}
+	kept := a.calls[:0]
+	for i, c := range a.calls {
+		if c.Kind != history.KindExtend || i == first || i == last || c.Outcome == history.Open || c.Outcome == history.Lost || c.Return > judged {
+			kept = append(kept, c)
+		}
+	}
+	a.calls = kept
+}
