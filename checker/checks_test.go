@@ -262,6 +262,8 @@ func TestLiveness(t *testing.T) {
 		{"another was paused", waits(20, 40), Options{Takeover: 10, Paused: []Interval{{Client: 1, From: 22, To: 35}}}, nil, Stuck},
 		{"after the window", waits(20, 40), Options{Takeover: 10, End: 25}, nil, Live},
 		{"asked again and again in vain", vain(3, 3), Options{Takeover: 10}, nil, Unknown},
+		{"asked again and again in a pause", vain(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 24, To: 35}}}, nil, Live},
+		{"asked again and again, and once in a pause", vain(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 35, To: 36}}}, nil, Unknown},
 		{"asked again within the bound", vain(3, 1), Options{Takeover: 10}, nil, Live},
 		{"asked again after long thought", vain(11, 3), Options{Takeover: 10}, nil, Live},
 		{"a dead client's acquire", func(b *builder) { b.add(2, 7, history.KindAcquire, history.Open, 20, 0) }, Options{Takeover: 10},

@@ -52,13 +52,20 @@ func without(a, b []stretch) []stretch {
 // stuck finds the longest time during which one key was held by nobody, by the
 // clients' view, while at every moment some acquire of it was pending. An
 // acquire that a dead client left open is pending to that client's last
-// record; one of a paused client is not pending during the pause.
+// record; a paused client wants nothing during the pause, be it in a call or
+// between two.
 func (p *part) stuck(held []stretch) {
 	end := p.opt.End
 	if end == 0 {
 		end = p.end
 	}
 	var wanted, again []stretch
+	awake := func(list []stretch, client uint32, x stretch) []stretch {
+		if pauses := p.pauses[client]; len(pauses) > 0 {
+			return append(list, without([]stretch{x}, pauses)...)
+		}
+		return append(list, x)
+	}
 	given := map[uint32]*attempt{} // clients' last attempts, where they did not get the lock
 	for i := range p.attempts {
 		a := &p.attempts[i]
@@ -66,19 +73,14 @@ func (p *part) stuck(held []stretch) {
 		if c.Kind != history.KindAcquire {
 			continue
 		}
-		waits := stretch{c.Invoke, min(p.ended(c), end)}
 		if before := given[p.client(a)]; before != nil && c.Invoke-p.stamp(before.last) <= int64(p.opt.Takeover) {
-			again = append(again, stretch{p.ended(&p.calls[before.acquire]), min(c.Invoke, end)})
+			again = awake(again, c.Client, stretch{p.ended(&p.calls[before.acquire]), min(c.Invoke, end)})
 		}
 		given[p.client(a)] = nil
 		if !a.granted(p.calls) {
 			given[p.client(a)] = a
 		}
-		if pauses := p.pauses[p.client(a)]; len(pauses) > 0 {
-			wanted = append(wanted, without([]stretch{waits}, pauses)...)
-		} else {
-			wanted = append(wanted, waits)
-		}
+		wanted = awake(wanted, c.Client, stretch{c.Invoke, min(p.ended(c), end)})
 	}
 	taken := union(held)
 	longest := func(kept *StuckPeriod, wanted []stretch) {
