@@ -32,6 +32,7 @@ type client struct {
 	holder   bool // of a takeover: it keeps its lock until it is killed
 	lock     impls.Client
 	able     abilities
+	bound    impls.Bound
 	rec      recorder
 	steps    *steps
 	renewals renewals

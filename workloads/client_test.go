@@ -170,6 +170,24 @@ func TestCleanUpHasAnEnd(t *testing.T) {
 	}
 }
 
+// What hangs on a session lives as long as that: whoever left it there would wait
+// behind himself.
+func TestCleanUpOutlastsALease(t *testing.T) {
+	sc := testScenario(1, 1)
+	sc.TTL = scenario.Duration(time.Millisecond - leavePatience)
+	b := prepare(t, sc)
+	s := &script{bound: impls.BoundSession, acquire: once(nil), cleanup: func(n int) error {
+		if n < 5 {
+			return impls.ErrFailed
+		}
+		return impls.ErrLost
+	}}
+	h, _ := b.within(t, s, 0, nil)
+	if n := count(h, kindIs(history.KindCleanup, history.Failed)); n < 4 || count(h, kindIs(history.KindCleanup, history.Lost)) != 1 {
+		t.Errorf("%d clean-ups failed", n)
+	}
+}
+
 // A client that is told of its loss writes nothing more, but still releases.
 func TestLossEndsTheWork(t *testing.T) {
 	sc := testScenario(1, 1)

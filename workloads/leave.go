@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -45,9 +46,15 @@ func (c *client) release() {
 }
 
 // cleanUp asks until it is certain that nothing of the attempt is left, or
-// until the lease must have ended it. Each try is a call of the history.
+// until the lease must have ended it: a session's does not end while the client
+// lives and is heard of, so that there only the load's end ends the asking. Each
+// try is a call of the history.
 func (c *client) cleanUp(a history.Attempt) {
-	giveUp := c.clock.Now() + int64(c.spec.Scenario.TTL.D()+leavePatience)
+	leave := int64(c.spec.Scenario.TTL.D() + leavePatience)
+	giveUp := c.clock.Now() + leave
+	if c.bound == impls.BoundSession {
+		giveUp = math.MaxInt64
+	}
 	pause := time.Millisecond
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), c.callLimit)
@@ -64,7 +71,7 @@ func (c *client) cleanUp(a history.Attempt) {
 			return
 		}
 		// After the load's end nobody waits longer than for the lease either.
-		if now >= min(giveUp, c.phases.end.Load()+int64(c.spec.Scenario.TTL.D()+leavePatience)) {
+		if now >= min(giveUp, c.phases.end.Load()+leave) {
 			return
 		}
 		pause = min(max(2*pause, c.wait.Next()), slowestCleanup)

@@ -218,6 +218,7 @@ type script struct {
 	acquire func(ctx context.Context, n int) (impls.Hold, error) // of the n-th call, from 0
 	cleanup func(n int) error
 	opened  func() error
+	bound   impls.Bound
 	has     []impls.Property
 	steps   []impls.Step
 	cfg     impls.Config // that it was opened with
@@ -227,7 +228,9 @@ type script struct {
 	reached                    chan struct{} // closed by that acquire, if not nil
 }
 
-func (s *script) Info() impls.Info                                      { return impls.Info{ID: "test/script", Has: s.has, Steps: s.steps} }
+func (s *script) Info() impls.Info {
+	return impls.Info{ID: "test/script", Bound: s.bound, Has: s.has, Steps: s.steps}
+}
 func (s *script) CheckTTL(time.Duration, impls.Limits) error            { return nil }
 func (s *script) Prepare(context.Context, impls.Config, []string) error { return nil }
 func (s *script) Open(_ context.Context, c impls.Config) (impls.Client, error) {

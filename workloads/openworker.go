@@ -136,7 +136,8 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		return nil, err
 	}
 	c.rec = recorder{hist: hist, clock: o.load.clock, slot: o.board.client(id), phases: o.load.phases}
-	c.steps = newSteps(&c.rec, &c.op, &o.board.head.gate, id, o.recipe.Info())
+	info := o.recipe.Info()
+	c.bound, c.steps = info.Bound, newSteps(&c.rec, &c.op, &o.board.head.gate, id, info)
 	if sc.Workload.Kind == scenario.GuardedCounter {
 		if s.Register == "" {
 			return nil, fmt.Errorf("load %s: no guarded register is served", scenario.GuardedCounter)
