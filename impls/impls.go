@@ -153,6 +153,11 @@ type Info struct {
 	// while somebody waits, for a TTL; without the wait policy's interval. It is
 	// nil if the bound is BoundNone: then nobody need ever be granted it.
 	Takeover func(ttl time.Duration) time.Duration `json:"-"`
+	// Notices bounds how long a client may go on sending requests to a server
+	// that fell silent and whose connections live, before it is done with it for
+	// good, for a TTL and the limit of a request. It is nil where each request
+	// finds its way to others within Takeover.
+	Notices func(ttl, timeout time.Duration) time.Duration `json:"-"`
 }
 
 // FencedOn reports whether holds carry a fencing token on a topology that grows

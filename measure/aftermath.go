@@ -123,54 +123,6 @@ func (d *derivation) recovery() {
 	r.RecoveryNS = ptr(longest)
 }
 
-// paused lists when clients could not get anything done, effective or not: a
-// missed pause stopped somebody all the same. Who was cut off needs a request's
-// time more to notice that it is so no longer; and so does everybody when
-// servers were away.
-func (d *derivation) paused() []checker.Interval {
-	var list []checker.Interval
-	for _, f := range d.faults {
-		if f.kills() || f.injected == 0 || f.what.Action == scenario.ActClock {
-			continue
-		}
-		to := f.end()
-		if f.healing == 0 && !f.what.Instant() {
-			to = d.samples.End
-		}
-		if f.what.Wire() || !f.what.OnClient() {
-			to += int64(d.scenario.Timeout)
-		}
-		if f.what.OnClient() {
-			list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
-			continue
-		}
-		for _, s := range d.history.Streams {
-			if s.Client != history.Controller {
-				list = append(list, checker.Interval{Client: s.Client, From: f.injected, To: to})
-			}
-		}
-	}
-	return list
-}
-
-// away is for how long servers suffered faults, in which nobody is blamed for a
-// lock that is granted to nobody.
-func (d *derivation) away() int64 {
-	var list []checker.Interval
-	for _, f := range d.faults {
-		if !f.what.OnClient() && f.injected != 0 && f.what.Action != scenario.ActClock {
-			list = append(list, checker.Interval{From: f.injected, To: f.end()})
-		}
-	}
-	slices.SortFunc(list, func(a, b checker.Interval) int { return cmp.Compare(a.From, b.From) })
-	var sum, until int64
-	for _, x := range list { // which may overlap
-		sum += max(0, x.To-max(x.From, until))
-		until = max(until, x.To)
-	}
-	return sum
-}
-
 // deaths tells which clients a fault killed, and when: whoever shared a process
 // with its target died with it.
 func (d *derivation) deaths() map[uint32]int64 {

@@ -32,6 +32,7 @@ type fault struct {
 	attempt history.Attempt
 
 	nodes  []scenario.Node      // of one on servers
+	rounds []int64              // when each of them was hit, of one that hits them one after another
 	effect *scenario.WireEffect // of one of the wire
 }
 
@@ -120,6 +121,10 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 			missed = e.Reason
 			if missed == "" {
 				missed = "it found no target"
+			}
+		case "note":
+			if f.what.Target == scenario.TargetEach && len(e.Nodes) > 0 {
+				f.rounds = append(f.rounds, e.AtNS)
 			}
 		}
 		if e.Effect != nil {

@@ -70,9 +70,11 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
 	}
 
-	if away := d.away(); away > 0 {
-		rep.Liveness.Why += fmt.Sprintf("; %s in which servers suffered faults, and a request's time after that, are left out", length(away))
+	if rep.Liveness.Value == checker.Stuck {
+		rep.Liveness.Why += d.blamed(rep.Stuck)
 	}
+	rep.Liveness.Why += d.leftOut()
+
 
 	safety := &d.result.Safety
 	*safety = scenario.Safety{

@@ -149,25 +149,6 @@ func TestLivenessLeavesOutages(t *testing.T) {
 	}
 }
 
-// Faults that lasted at the same time are not counted twice.
-func TestTimeThatServersSuffered(t *testing.T) {
-	kind := func(name string) scenario.FaultKind {
-		k, _ := scenario.ParseFaultKind(name)
-		return k
-	}
-	d := &derivation{input: &input{}, faults: []fault{
-		{what: kind("node:2-pause"), injected: 300, healing: 500, healed: 510},
-		{what: kind("node:1-pause"), injected: 100, healing: 400, healed: 405},
-		{what: kind("node:3-pause"), injected: 450, healing: 460, healed: 460},
-		{what: kind("leader-clock"), injected: 600, healing: 900, healed: 900}, // they serve
-		{what: kind("holder-pause"), injected: 600, healing: 900, healed: 900},
-		{what: kind("leader-pause")}, // missed
-	}}
-	if got := d.away(); got != 410 {
-		t.Errorf("%d", got)
-	}
-}
-
 // A key that nobody holds and nobody gets is an orphan; without a probe nothing
 // is known of them.
 func TestOrphans(t *testing.T) {

@@ -17,6 +17,10 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
+// silence is after what time without a word a server is asked whether it is
+// there; grpc does not take less.
+const silence = 10 * time.Second
+
 // dial makes a driver of its own for one client. It connects in the
 // background: the first request tells whether anybody is there. Options come
 // after our own.
@@ -27,9 +31,8 @@ func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error
 	api, err := clientv3.New(clientv3.Config{
 		Endpoints: cfg.Addresses,
 		Logger:    zap.NewNop(),
-		// A peer that fell silent without closing is given up after these,
-		// the first of which grpc does not take below 10 s.
-		DialKeepAliveTime:    10 * time.Second,
+		// A peer that fell silent without closing is given up after these.
+		DialKeepAliveTime:    silence,
 		DialKeepAliveTimeout: cfg.Timeout,
 		DialOptions: append([]grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {

@@ -35,6 +35,9 @@ func describe(i impls.Info) impls.Info {
 	// Sessions expire at the next tick, which is half a TTL at most, and a
 	// leader hears of a session from the other servers within half a tick.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + ttl/2 + ttl/4 }
+	// The driver gives a server up after two thirds of a TTL, and has the rest of
+	// it to find another.
+	i.Notices = func(ttl, _ time.Duration) time.Duration { return ttl }
 	return i
 }
 
