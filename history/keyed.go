@@ -33,7 +33,7 @@ const spools = 64
 
 // ReadKeyed reads a history as Read does, with the same damage and errors, and
 // takes it apart in a new folder below tmp ("": the system's). It needs disk
-// space of about the history's own size. Text is read into memory first.
+// space of about half the history's own size. Text is read into memory first.
 func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
 	dir, err := os.MkdirTemp(tmp, "lockbench-keyed-")
 	if err != nil {

@@ -247,6 +247,17 @@ func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
 }
 
+// passOn passes on the calls that nothing will change any more.
+func (r *streamReader) passOn() {
+	n := len(r.calls)
+	if r.pending >= 0 {
+		n = r.pending
+		r.pending = 0
+	}
+	r.pass(r.calls[:n])
+	r.calls = append(r.calls[:0], r.calls[n:]...)
+}
+
 // adopt decides whether a stream belongs to the history. Of two streams of one
 // client the one with more records counts: both would look like two holders.
 func (r *reader) adopt(s *streamReader, st Stream, from origin, at int64) bool {

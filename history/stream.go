@@ -221,17 +221,6 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 	}
 }
 
-// passOn passes on the calls that nothing will change any more.
-func (r *streamReader) passOn() {
-	n := len(r.calls)
-	if r.pending >= 0 {
-		n = r.pending
-		r.pending = 0
-	}
-	r.pass(r.calls[:n])
-	r.calls = append(r.calls[:0], r.calls[n:]...)
-}
-
 // impossible tells what in a return cannot be, or "".
 func impossible(c *Call, f Flags) string {
 	switch {
