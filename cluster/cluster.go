@@ -138,6 +138,11 @@ func Start(ctx context.Context, run *supervise.Run, spec Spec) (*Cluster, error)
 	if err != nil {
 		return nil, err
 	}
+	if spec.Topology == galera {
+		if err := missingGalera(binary); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
@@ -168,7 +173,7 @@ func resolve(d driver, spec Spec) (Spec, error) {
 	if !slices.Contains(all[i].nodes, spec.Nodes) {
 		return spec, fmt.Errorf("%w: a %s topology of %s has %v nodes, not %d", ErrSpec, spec.Topology, spec.Backend, all[i].nodes, spec.Nodes)
 	}
-	if _, ok := d.(kept); spec.Keeper && (!ok || spec.Topology == "single") {
+	if _, ok := d.(kept); spec.Keeper && (!ok || spec.Topology != "replicated") {
 		return spec, fmt.Errorf("%w: the nodes of a %s %s are in nobody's keeping: leave Keeper out", ErrSpec, spec.Backend, spec.Topology)
 	}
 	if spec.Links {

@@ -25,14 +25,22 @@
 //     to clients' writes; lockbench opens one, and is the controller that
 //     replaces it (Promote, Fence), by itself if Spec.Keeper asks for that.
 //     MariaDB's way is tried; MySQL 8's is written after its manual.
+//   - galera, mysql: three MariaDB servers that are all written to, with Galera's
+//     provider, which Debian has as a package of its own. Nobody leads. A server
+//     that loses sight of most takes no statements. One that was killed gets from
+//     another what it missed, if that is still in memory there; we never copy all
+//     data, and start such a cluster anew.
 //   - sharded: memcached, three servers that know nothing of one another.
 //
-// None needs more than its backend's server. Timings are production defaults
-// but for those that would make every failover last minutes: the sentinels'
+// But for galera none needs more than its backend's server. Timings are
+// production defaults but for those that would make every failover last too
+// long: the sentinels'
 // down-after-milliseconds (1000) and failover-timeout (3000), the replicas'
 // repl-diskless-sync-delay (0), and MariaDB's and MySQL's net timeout of
 // replicas (4 s), time between tries to connect (1 s) and timeout of
-// semi-synchronous commits (3000 ms). They are read back into Info.Settings.
+// semi-synchronous commits (3000 ms), and by which silent members of a Galera
+// cluster are left behind (suspected after 2 s and not 5, by all after 5 s and not
+// 15). They are read back into Info.Settings.
 //
 // # Faults of nodes
 //

@@ -72,8 +72,16 @@ func diagnoseBackend(backend, override string) Finding {
 		jar, _, _ := strings.Cut(cp, string(filepath.ListSeparator))
 		f.Found = strings.TrimSpace(b.Product+" "+b.Version) + " at " + jar + ", java " + b.Extra["java"] + " at " + b.Path
 	}
-	// No topology needs more than the server: a sentinel is the same program.
-	f.Found += " (" + strings.Join(Topologies(backend), ", ") + ")"
+	// But for galera no topology needs more than the server: a sentinel is the same
+	// program.
+	topologies, lacks := Topologies(backend), ""
+	if slices.Contains(topologies, galera) {
+		if m, ok := errors.AsType[*MissingError](missingGalera(b)); ok {
+			topologies = slices.DeleteFunc(topologies, func(name string) bool { return name == galera })
+			lacks = fmt.Sprintf("; no galera, for %s: %s", m.What, m.Command)
+		}
+	}
+	f.Found += " (" + strings.Join(topologies, ", ") + lacks + ")"
 	return f
 }
 

@@ -28,3 +28,6 @@ func (c *Cluster) Received(ctx context.Context, replica, primary int) error {
 	}
 	return nil
 }
+
+// MissingGalera is missingGalera.
+func MissingGalera(b Binary) error { return missingGalera(b) }

@@ -34,6 +34,9 @@ type linkPort struct {
 	// callsBack: who calls tells the address where he listens himself, and is
 	// called back there. It has to be that of his link.
 	callsBack bool
+	// from is the address that who calls is seen to call from, where that is how
+	// others find him; "" is any.
+	from string
 	// awaited is for how long who calls would try again while nobody listens.
 	awaited time.Duration
 }
@@ -123,7 +126,7 @@ func (l *links) open(to string, port int, p linkPort, callers []string) error {
 	l.gates = append(l.gates, gate)
 	for _, from := range callers {
 		proxy := faultnet.NewProxy(loopback(port))
-		proxy.Patience = p.awaited
+		proxy.Patience, proxy.From = p.awaited, p.from
 		l.ways[way{from, to, port}] = proxy
 	}
 	l.serves.Go(func() {

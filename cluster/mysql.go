@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/supervise"
@@ -24,20 +25,30 @@ const mysqlDatabase = "lockbench"
 
 // topologies: replicated is a primary and its replica.
 func (mysql) topologies() []topology {
-	return []topology{{"single", []int{1}}, {"replicated", []int{2}}}
+	return []topology{{"single", []int{1}}, {"replicated", []int{2}}, {galera, []int{3}}}
 }
 
-func (mysql) ports(string) int { return 1 }
+func (mysql) ports(topology string) int {
+	if topology == galera {
+		return 3
+	}
+	return 1
+}
 
 func (mysql) links(topology string) []linkPort {
-	if topology != "replicated" {
-		return nil
+	switch topology {
+	case "replicated":
+		return []linkPort{{place: 0}}
+	case galera:
+		// Who calls is called back at the address that he is seen to call from.
+		return []linkPort{{place: galeraGroup, from: linkHost, awaited: time.Second}, {place: galeraCatch, awaited: time.Second}}
 	}
-	return []linkPort{{place: 0}}
+	return nil
 }
 
 func (mysql) reserved() []string {
-	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir", "server-id", "server_id"}
+	return []string{"port", "bind-address", "bind_address", "datadir", "socket", "pid-file", "pid_file", "user", "max_connections", "max-connections", "mysqlx", "tmpdir", "server-id", "server_id",
+		"wsrep-provider-options", "wsrep_provider_options", "wsrep-cluster-address", "wsrep_cluster_address", "wsrep-sst-method", "wsrep_sst_method"}
 }
 
 func (mysql) find(s search) (Binary, error) {
@@ -56,6 +67,7 @@ func (mysql) find(s search) (Binary, error) {
 			return Binary{}, s.missing(err.Error(), packages("mysql"))
 		}
 		b.Extra["install"] = install
+		b.Extra[galera] = galeraProvider(path)
 	}
 	return b, nil
 }
@@ -87,7 +99,9 @@ func mariadbInstaller(server string) (string, error) {
 
 func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *Node) (supervise.Command, error) {
 	data := filepath.Join(n.dir, "data")
-	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Stat(data)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh {
 		if err := m.install(ctx, run, c, n, data); err != nil {
 			return supervise.Command{}, err
 		}
@@ -110,11 +124,13 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 		args = append(args, "--user=root")
 	}
 	flags, settings := map[string]string{}, c.spec.Settings
-	if c.spec.Topology == "replicated" {
-		var err error
+	switch c.spec.Topology {
+	case "replicated":
 		if flags, settings, err = mysqlReplicated(c, n); err != nil {
 			return supervise.Command{}, err
 		}
+	case galera:
+		flags = galeraFlags(c, n)
 	}
 	// Of two the server takes the last.
 	for _, set := range []map[string]string{flags, settings} {
@@ -122,7 +138,19 @@ func (m mysql) command(ctx context.Context, run *supervise.Run, c *Cluster, n *N
 			args = append(args, "--"+name+"="+set[name])
 		}
 	}
-	return supervise.Command{Path: c.binary.Path, Args: args}, nil
+	cmd := supervise.Command{Path: c.binary.Path, Args: args}
+	if c.spec.Topology == galera {
+		cmd.Env = galeraEnv(n)
+		if fresh {
+			return cmd, galeraFound(c, n, data)
+		}
+		position, err := m.galeraPosition(ctx, run, c, n, args)
+		if err != nil {
+			return supervise.Command{}, err
+		}
+		cmd.Args = append(cmd.Args, "--wsrep-start-position="+position)
+	}
+	return cmd, nil
 }
 
 // install makes the data folder: system tables, and a root without password.
@@ -148,13 +176,16 @@ func (mysql) install(ctx context.Context, run *supervise.Run, c *Cluster, n *Nod
 }
 
 // ready logs in and asks for the data folder.
-func (mysql) ready(ctx context.Context, _ *Cluster, n *Node) error {
+func (mysql) ready(ctx context.Context, c *Cluster, n *Node) error {
 	all, err := mysqlRows(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'datadir'")
 	if err != nil {
 		return err
 	}
 	if filepath.Clean(all["datadir"]) != filepath.Join(n.dir, "data") {
 		return fmt.Errorf("%w: another server answers", errPortTaken)
+	}
+	if c.spec.Topology == galera {
+		return galeraReady(ctx, n)
 	}
 	return nil
 }
@@ -186,7 +217,11 @@ func (mysql) settings(ctx context.Context, c *Cluster, n *Node) (map[string]stri
 		names = append(names, "read_only", "binlog_format")
 		names = append(names, c.mysqlWords().settings...)
 	}
-	return pick(all, nil, names...), nil
+	settings := pick(all, nil, names...)
+	if c.spec.Topology == galera {
+		galeraSettings(all, settings)
+	}
+	return settings, nil
 }
 
 func (mysql) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {

@@ -70,6 +70,9 @@ func (m mysql) formReplicas(ctx context.Context, c *Cluster) error {
 
 // whole: one takes writes, and the other follows it and has all it has sent.
 func (m mysql) whole(ctx context.Context, c *Cluster) error {
+	if c.spec.Topology == galera {
+		return galeraWhole(ctx, c)
+	}
 	if c.spec.Topology != "replicated" {
 		return nil
 	}

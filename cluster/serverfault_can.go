@@ -136,7 +136,7 @@ func Supports(backend, topology, action string) error {
 	switch {
 	case action == scenario.ActCutPeers && !hasLinks(d, topology):
 		reason = fmt.Sprintf("the servers of a %s %s know nothing of one another; use %s", backend, topology, scenario.ActCutClients)
-	case action == scenario.ActMove && reason == "" && !hasLinks(d, topology):
+	case action == scenario.ActMove && (topology == galera || reason == "" && !hasLinks(d, topology)):
 		reason = fmt.Sprintf("nobody leads among the servers of a %s %s", backend, topology)
 	}
 	if reason != "" {

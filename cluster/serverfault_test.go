@@ -31,7 +31,7 @@ func TestSupports(t *testing.T) {
 		"etcd single": "cut-peers clock move close evict flush", "etcd quorum": "clock close evict flush",
 		"zookeeper single": "cut-peers move close evict full flush", "zookeeper quorum": "move close evict full flush",
 		"memcached single": "cut-peers move close slow-disk", "memcached sharded": "cut-peers move close slow-disk",
-		"mysql single": "cut-peers move evict full flush", "mysql replicated": "move evict full flush",
+		"mysql single": "cut-peers move evict full flush", "mysql replicated": "move evict full flush", "mysql galera": "move evict full flush",
 	}
 	for _, backend := range cluster.Backends() {
 		for _, topology := range cluster.Topologies(backend) {

@@ -97,6 +97,9 @@ const redial = 5 * time.Millisecond
 // failure as a reset.
 func (c *pair) connect() bool {
 	var d net.Dialer
+	if ip := net.ParseIP(c.proxy.From); ip != nil {
+		d.LocalAddr = &net.TCPAddr{IP: ip}
+	}
 	begun := time.Now()
 	far, err := d.DialContext(c.proxy.ctx, "tcp", c.proxy.upstream)
 	for errors.Is(err, syscall.ECONNREFUSED) && time.Since(begun) < c.proxy.Patience && c.stays() {

@@ -26,6 +26,10 @@ type Proxy struct {
 	// after a reset. 0: not at all.
 	Patience time.Duration
 
+	// From is the address, without a port, that upstream is dialled from; set
+	// before use. "": as the system chooses.
+	From string
+
 	upstream string
 	listener net.Listener
 	hub      hub

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the lock servers that lockbench measures, where they are missing.
 #
-#   tools/servers.sh         redis, memcached, ZooKeeper with a Java runtime, MariaDB, etcd;
+#   tools/servers.sh         redis, memcached, ZooKeeper with a Java runtime, MariaDB with Galera, etcd;
 #                            on Linux strace, for slow disks
 #   tools/servers.sh race    also gcc and libc6-dev, which Go's race detector needs, and
 #                            servers' clocks that are to be set
@@ -65,6 +65,18 @@ has_mysql() {
 	has mysqld || { has mariadbd && has mariadb-install-db; }
 }
 
+# By which MariaDB servers of a galera topology agree. Debian brings it with the
+# server, others may not.
+has_galera() {
+	for provider in /usr/lib/galera/libgalera_smm.so /usr/lib/galera-4/libgalera_smm.so \
+		/usr/lib/libgalera_smm.so /usr/lib64/galera-4/libgalera_smm.so /usr/lib64/galera/libgalera_smm.so; do
+		if [ -e "$provider" ]; then
+			return 0
+		fi
+	done
+	return 1
+}
+
 # A server that the user named stands for the package. The Go side judges it.
 named() {
 	eval "[ -n \"\${LOCKBENCH_SERVER_$1:-}\" ]"
@@ -85,6 +97,7 @@ find_missing() {
 	named ZOOKEEPER || has_zookeeper || need zookeeper zookeeper
 	has_java || need default-jre-headless ""
 	named MYSQL || has_mysql || need mariadb-server mariadb
+	named MYSQL || has_galera || [ "$(uname)" != Linux ] || need galera-4 ""
 	has strace || [ "$(uname)" != Linux ] || need strace ""
 	if [ "${1:-}" = race ]; then
 		has gcc || need gcc ""
