@@ -30,7 +30,8 @@
 // stamps are moved within it.
 //
 // Check judges a history in memory. One that is larger than memory is read
-// twice, once through a Survey, and once key by key through its Judge.
+// twice, once through a Survey, and once key by key through its Judge. One that is
+// still being written is judged by a Watch as far as it goes.
 //
 // It imports history only; it knows nothing of servers, files or scenarios.
 package checker

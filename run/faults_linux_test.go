@@ -59,8 +59,10 @@ func injected(t *testing.T, out Outcome, name, how string) {
 // afterwards finds the lock that a dead client left for ever, and no other.
 func TestFaultsOfEveryWay(t *testing.T) {
 	t.Parallel()
+	lanes := &lanes{onlooker: newOnlooker(), of: map[string]string{}, busy: map[string]bool{}}
 	clean := func(t *testing.T, r scenario.Result) {
 		t.Helper()
+		lanes.saw(t, r)
 		if r.Safety.Orphans == nil || *r.Safety.Orphans != 0 || r.Safety.Verdict == scenario.Unsafe || r.Safety.Promise == scenario.Broken {
 			t.Errorf("orphans %v, verdict %s, promise %s: %v", r.Safety.Orphans, r.Safety.Verdict, r.Safety.Promise, r.Safety.Why)
 		}
@@ -68,6 +70,11 @@ func TestFaultsOfEveryWay(t *testing.T) {
 	orphans := func(want int64) func(*testing.T, scenario.Result) {
 		return func(t *testing.T, r scenario.Result) {
 			hits(t, r, "SIGKILL")
+			if r.Safety.Liveness == scenario.Stuck {
+				lanes.saw(t, r, "free and wanted")
+			} else {
+				lanes.saw(t, r)
+			}
 			if r.Safety.Orphans == nil || *r.Safety.Orphans != want {
 				t.Errorf("orphans %v, want %d", r.Safety.Orphans, want)
 			}
@@ -111,7 +118,6 @@ func TestFaultsOfEveryWay(t *testing.T) {
 			}
 		}
 	}
-	lanes := &lanes{of: map[string]string{}, busy: map[string]bool{}}
 	out := tryWith(t, trials, func(o *Options) { o.Parallel, o.Progress = 4, lanes })
 	if lanes.most < 2 || lanes.most > 4 || lanes.twice != "" {
 		t.Errorf("up to %d scenarios at once, two of them on %q", lanes.most, lanes.twice)
@@ -150,7 +156,7 @@ func renewals(t *testing.T, dir string) {
 
 // lanes watches which scenarios run at the same time.
 type lanes struct {
-	Silent
+	*onlooker
 	mu    sync.Mutex
 	of    map[string]string // backend, by scenario
 	busy  map[string]bool   // backends
@@ -172,6 +178,7 @@ func (l *lanes) Begin(_, _ int, sc scenario.Scenario) {
 }
 
 func (l *lanes) Done(r scenario.Result) {
+	l.onlooker.Done(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy[l.of[r.Name]] = false

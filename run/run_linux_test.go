@@ -80,12 +80,16 @@ func TestControls(t *testing.T) {
 		Poll:     &scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
 		Duration: duration(6 * time.Second),
 	})
-	out, err := Run(t.Context(), options(t, list))
+	o, look := options(t, list), newOnlooker()
+	o.Progress = look
+	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	live := [][]string{nil, {"both hold k0"}}
 	for i, want := range []string{scenario.Safe, scenario.Unsafe} {
 		r := out.Document.Scenarios[i]
+		look.saw(t, r, live[i]...)
 		if r.Status != scenario.StatusDone || r.Safety.Verdict != want || r.AsExpected == nil || !*r.AsExpected {
 			t.Errorf("%s: %s %s, verdict %s (%v), want %s: %v", r.Recipe, r.Status, r.Reason, r.Safety.Verdict, r.Safety.Why, want, r.Surprises)
 		}
