@@ -132,10 +132,10 @@ type engine struct {
 // Run carries out the schedule, each fault at its time and beside the others,
 // and returns when every fault is healed or missed, with the clients' processes
 // that it ended. After the heal it looks for the first grant until the window
-// closes. When ctx ends, or a fault panics, what is in force is healed, the
-// latest first. The error tells of a heal that failed, and what is left of it,
-// of a log or a journal that could not be written, or of a panic; a fault that
-// missed is no error but an event.
+// closes. When ctx ends, or a fault panics, what is in force is healed: clients
+// that stand still go on, and then the rest, the latest first. The error tells of
+// a heal that failed, and what is left of it, of a log or a journal that could
+// not be written, or of a panic; a fault that missed is no error but an event.
 func (s Schedule) Run(ctx context.Context) ([]Kill, error) {
 	e := &engine{Schedule: s}
 	faults := e.faults()
@@ -212,13 +212,23 @@ func (f *fault) live(ctx context.Context) (err error) {
 		return err
 	}
 	if err := f.sustain(ctx, in); err != nil {
-		return nil // the run is over: the stack heals it, the latest first
+		// The run is over: the stack heals it, the latest first. But who stands
+		// still goes on at once, since others' rules are lifted by the client.
+		if f.stopsClient() {
+			return in.close(ctx)
+		}
+		return nil
 	}
 	if err := in.close(ctx); err != nil {
 		return err
 	}
 	f.leaveGate()
 	return f.firstGrant(ctx, in)
+}
+
+// stopsClient reports whether the fault has a client's process stand still.
+func (f *fault) stopsClient() bool {
+	return f.kind.OnClient() && (f.kind.Action == scenario.ActPause || f.kind.Action == scenario.ActStarve)
 }
 
 // sustain is what a fault does while it lasts.

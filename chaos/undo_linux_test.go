@@ -139,6 +139,44 @@ func TestWhateverHappensIsUndone(t *testing.T) {
 	}
 }
 
+// A client that stands still cannot lift a rule that another fault put on its
+// wire: when the run ends meanwhile it goes on first.
+func TestWhoStandsStillGoesOnBeforeItsRulesAreLifted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := startChild(t)
+	patience, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	await := func(stopped bool) error {
+		for patience.Err() == nil {
+			if still, err := c.Stopped(); err != nil || still == stopped {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return errors.New("the client does not answer")
+	}
+	played := &tape{meddle: func(call string) error {
+		if !strings.HasPrefix(call, "lift") {
+			return nil
+		}
+		err := await(true)
+		cancel()
+		return errors.Join(err, await(false))
+	}}
+	events, _, err := tryRun(t, ctx, Schedule{
+		Faults:  []scenario.Fault{{Kind: "next-waiter-pause", For: scenario.Duration(time.Hour)}, {Kind: "node:1-cut-clients", For: ms}},
+		Clients: fakeClients{proc: taped{c, played}, waiters: []Holding{{Client: 1, Key: 4, Attempt: history.Attempt{1}}}},
+		Servers: fakeServers{tape: played, n: 3}, Wires: fakeWires{tape: played}, Journal: fakeJournal{played},
+	}, 2*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(played.played("lift")); n != 1 {
+		t.Errorf("lifted %d times: %v, events %v", n, played.played(""), names(events))
+	}
+}
+
 // checkUndone holds a tape against what it must show; in peace every fault that
 // was begun is ended in the journal too.
 func checkUndone(t *testing.T, calls []string, peace bool) {
