@@ -33,7 +33,7 @@ const clockTolerance = 2 * time.Second
 // Spec.Clock) or heeds no clock that can be set, ErrMachine if this machine
 // cannot do it; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how string, err error) {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return "", fmt.Errorf("set the clock of a server: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,46 @@ var ErrStopped = errors.New("the cluster is stopped")
 
 // slot is a node's place in the cluster.
 type slot struct {
-	changing sync.Mutex // held while the node is killed, started again or stopped
-	node     *Node      // guarded by the cluster's mu
+	changing turn  // held while the node is killed, started again, hurt or stopped
+	node     *Node // guarded by the cluster's mu
+}
+
+// turn is a lock that one may wait for as long as a context lasts: what is done
+// to a server can take minutes. The zero value is free.
+type turn struct {
+	mu   sync.Mutex
+	over chan struct{} // closed when whoever has it is done; nil: nobody has it
+}
+
+// take waits for the turn. One that is free is taken even if ctx has ended. The
+// error is that of ctx.
+func (t *turn) take(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		over := t.over
+		if over == nil {
+			t.over = make(chan struct{})
+			t.mu.Unlock()
+			return nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Lock waits for the turn however long it takes.
+func (t *turn) Lock() { _ = t.take(context.Background()) }
+
+// Unlock gives the turn back.
+func (t *turn) Unlock() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.over)
+	t.over = nil
 }
 
 // Kill ends a node as a crash does, by SIGKILL, and returns when its process is
@@ -22,7 +61,7 @@ type slot struct {
 // counted from 0, in the order of Addresses. The error is os.ErrProcessDone if
 // the node was dead already, ErrSpec if there is no such node.
 func (c *Cluster) Kill(ctx context.Context, node int) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("kill a server: %w", err)
 	}
@@ -53,7 +92,7 @@ func (c *Cluster) Kill(ctx context.Context, node int) error {
 // The error is ErrServer if the node lives, or does not come up; ErrSpec if
 // there is no such node; ErrStopped. A node that did not come up is dead.
 func (c *Cluster) Restart(ctx context.Context, node int) error {
-	old, unlock, err := c.take(node)
+	old, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("start a server again: %w", err)
 	}
@@ -80,26 +119,47 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 	return nil
 }
 
-// take keeps a node from being changed by anybody else, until unlock.
-func (c *Cluster) take(node int) (n *Node, unlock func(), err error) {
+// take keeps a node from being changed by anybody else, until unlock. While
+// somebody else changes it, it waits until ctx ends, whose error it returns, or
+// the cluster is stopped.
+func (c *Cluster) take(ctx context.Context, node int) (n *Node, unlock func(), err error) {
 	if node < 0 || node >= len(c.slots) {
 		return nil, nil, fmt.Errorf("%w: it has no node %d; its %d nodes are counted from 0", ErrSpec, node, len(c.slots))
 	}
 	s := c.slots[node]
-	s.changing.Lock()
-	select {
-	case <-c.stopping:
+	ctx, cancel := c.untilStopped(ctx)
+	defer cancel()
+	if err := s.changing.take(ctx); err != nil {
+		return nil, nil, cmp.Or(c.stopped(), fmt.Errorf("wait for what is under way with %s: %w", c.Nodes()[node].Name, err))
+	}
+	if err := c.stopped(); err != nil {
 		s.changing.Unlock()
-		return nil, nil, ErrStopped
-	default:
+		return nil, nil, err
 	}
 	return c.Nodes()[node], s.changing.Unlock, nil
+}
+
+// stopped is ErrStopped once the cluster is.
+func (c *Cluster) stopped() error {
+	select {
+	case <-c.stopping:
+		return ErrStopped
+	default:
+		return nil
+	}
 }
 
 // untilStop ends also when the cluster is stopped, or takes longer than any
 // start may.
 func (c *Cluster) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, end := c.untilStopped(ctx)
+	return ctx, func() { end(); cancel() }
+}
+
+// untilStopped ends also when the cluster is stopped.
+func (c *Cluster) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-c.stopping:

@@ -46,7 +46,7 @@ const detachLimit = 10 * time.Second
 // ErrMachine if this machine cannot do it; os.ErrProcessDone if the node is
 // dead, ErrSpec, ErrStopped.
 func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how string, err error) {
-	err = c.hurt("slow down the disk of", node, func(n *Node) error {
+	err = c.hurt(ctx, "slow down the disk of", node, func(n *Node) error {
 		if by <= 0 {
 			return fmt.Errorf("%w: a disk slower by %v is none; name a time", ErrSpec, by)
 		}
@@ -71,7 +71,7 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 // may be dead. The error is ErrEndedEarly if strace had ended by itself: the disk
 // was not slow for as long as it was to be; ErrSpec, ErrStopped.
 func (c *Cluster) FastDisk(ctx context.Context, node int) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("make a disk fast again: %w", err)
 	}

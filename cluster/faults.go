@@ -37,7 +37,7 @@ type forgetful interface {
 // The error is ErrUnsupported where servers have no command for it, or while the
 // node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err error) {
-	err = c.hurt("close the clients' connections of", node, func(n *Node) error {
+	err = c.hurt(ctx, "close the clients' connections of", node, func(n *Node) error {
 		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActClose), n.awake()); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err e
 // ErrUnsupported if these servers never evict, or while the node is paused;
 // os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, err error) {
-	err = c.hurt("have a key evicted by", node, func(n *Node) error {
+	err = c.hurt(ctx, "have a key evicted by", node, func(n *Node) error {
 		if err := cmp.Or(c.spec.Suffers(scenario.ActEvict), n.awake()); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, 
 // The error is ErrUnsupported where servers have no command for it, or while the
 // node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Flush(ctx context.Context, node int) (how string, err error) {
-	err = c.hurt("flush", node, func(n *Node) error {
+	err = c.hurt(ctx, "flush", node, func(n *Node) error {
 		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActFlush), n.awake()); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // such node, ErrStopped, ErrUnsupported while strace makes its disk slow (see
 // SlowDisk), since who is traced stops otherwise. The node goes on after an error.
 func (c *Cluster) Pause(ctx context.Context, node int) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("pause a server: %w", err)
 	}
@@ -45,7 +45,7 @@ func (c *Cluster) Pause(ctx context.Context, node int) error {
 // Resume lets a paused node go on. One that is not paused stays as it is. The
 // error is as that of Pause.
 func (c *Cluster) Resume(ctx context.Context, node int) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("resume a server: %w", err)
 	}

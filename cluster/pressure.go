@@ -37,7 +37,7 @@ type limited interface {
 // It is ErrUnsupported if these servers have no such limit, or while the node is
 // paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Fill(ctx context.Context, node int) (how string, err error) {
-	err = c.hurt("fill up", node, func(n *Node) error {
+	err = c.hurt(ctx, "fill up", node, func(n *Node) error {
 		if err := cmp.Or(c.spec.Suffers(scenario.ActFull), n.awake()); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (c *Cluster) Fill(ctx context.Context, node int) (how string, err error) {
 // The error is ErrUnsupported while the node is paused; os.ErrProcessDone if
 // nobody lives who could be asked, ErrSpec, ErrStopped.
 func (c *Cluster) Drain(ctx context.Context, node int) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("make room in a server: %w", err)
 	}

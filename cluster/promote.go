@@ -59,7 +59,7 @@ func (c *Cluster) Fence(ctx context.Context, node int) error {
 
 // giveRole changes a living node's role while nobody else changes any.
 func (c *Cluster) giveRole(ctx context.Context, verb string, node int, do func(context.Context, promoter, *Node) error) error {
-	n, unlock, err := c.take(node)
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("%s a server: %w", verb, err)
 	}

@@ -1,14 +1,15 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
 )
 
 // hurt calls f for a living node, which nobody kills, starts or stops meanwhile.
-func (c *Cluster) hurt(verb string, node int, f func(*Node) error) error {
-	n, unlock, err := c.take(node)
+func (c *Cluster) hurt(ctx context.Context, verb string, node int, f func(*Node) error) error {
+	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("%s a server: %w", verb, err)
 	}
