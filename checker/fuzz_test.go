@@ -14,21 +14,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 3, 2, 3, 5, 0, 8, 1}, false)
 	f.Add([]byte{1, 1, 0, 0, 3, 2, 1, 1, 4, 6, 3, 5, 0, 8, 1}, true)
 	f.Fuzz(func(t *testing.T, data []byte, damaged bool) {
-		b := newBuilder()
-		for len(data) >= 5 {
-			kind := history.Kind(1 + data[0]%11)
-			client, n := uint32(data[1]%4), int(data[1]>>2%8)
-			invoke := int64(data[3])
-			c := b.add(client, n, kind, history.Outcome(data[2]%10), invoke, invoke+int64(data[4]%32))
-			c.Key, c.Flags = uint32(data[2]>>6), history.Flags(data[4]>>3)
-			c.Fence, c.Arg, c.Value = uint64(data[4]%7), uint64(data[4]%5), uint64(data[4]%3)
-			if c.Outcome == history.Open {
-				c.Return = 0
-			}
-			b.seqs[client] += uint32(data[0] >> 7)
-			data = data[5:]
-		}
-		h := b.seal(300)
+		h := decoded(data)
 		if damaged {
 			h.Damage = []history.Damage{{What: "fuzz"}}
 		}
@@ -67,6 +53,25 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// decoded makes a history of any bytes.
+func decoded(data []byte) *history.History {
+	b := newBuilder()
+	for len(data) >= 5 {
+		kind := history.Kind(1 + data[0]%11)
+		client, n := uint32(data[1]%4), int(data[1]>>2%8)
+		invoke := int64(data[3])
+		c := b.add(client, n, kind, history.Outcome(data[2]%10), invoke, invoke+int64(data[4]%32))
+		c.Key, c.Flags = uint32(data[2]>>6), history.Flags(data[4]>>3)
+		c.Fence, c.Arg, c.Value = uint64(data[4]%7), uint64(data[4]%5), uint64(data[4]%3)
+		if c.Outcome == history.Open {
+			c.Return = 0
+		}
+		b.seqs[client] += uint32(data[0] >> 7)
+		data = data[5:]
+	}
+	return b.seal(300)
 }
 
 // orderIsIdle: the order of the calls in the input does not matter.

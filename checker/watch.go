@@ -20,7 +20,8 @@ import (
 // attempts, with three exceptions, in which the history was wrong all the same:
 // where grants of a key contradict one another, or too many outcomes are unknown,
 // or readers come to it for the first time, Check judges all refused tries and
-// tokens of that key by coarser rules, also the earlier ones; a try may be
+// tokens of that key by coarser rules, also the earlier ones, and shows the
+// contradiction by other grants where it takes more than two; a try may be
 // refused for nothing because of another one's unknown outcome, and Check then
 // accuses either of both; and a pair that only the lease's time accuses now may
 // have a graver name when answers are there.
