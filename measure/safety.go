@@ -75,7 +75,6 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	}
 	rep.Liveness.Why += d.leftOut()
 
-
 	safety := &d.result.Safety
 	*safety = scenario.Safety{
 		Verdict: rep.Verdict.Value, Promise: rep.Promise.Value, Liveness: rep.Liveness.Value,

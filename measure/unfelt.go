@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockbench/lockbench/checker"
@@ -8,10 +9,8 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
-const (
-	topologySharded = "sharded" // each server has keys of its own
-	topologyMasters = "quorum"  // of redis: they know nothing of one another
-)
+// topologySharded is where each server has keys of its own.
+const topologySharded = "sharded"
 
 // idle returns that nobody can have noticed a fault on servers, since nobody
 // held a lock meanwhile or sent them anything; else "". What was over at once is
@@ -34,7 +33,7 @@ func (d *derivation) idle(f fault) string {
 // spared returns that a full server refused nobody, else "". Who asks a majority of
 // masters need not notice one of them.
 func (d *derivation) spared(f fault) string {
-	if f.what.Action != scenario.ActFull || d.info.Backend == "redis" && d.scenario.Topology == topologyMasters {
+	if f.what.Action != scenario.ActFull || d.info.Backend == "redis" && d.scenario.Topology == topologyQuorum {
 		return ""
 	}
 	refused := func(c history.Call) bool {
@@ -56,14 +55,32 @@ func (d *derivation) doubtful(f fault) {
 	if _, one := f.what.Node(); one && d.scenario.Topology == topologySharded {
 		d.warning("%s: each server has keys of its own, and nothing shows which of them %s had; aim at %s to hit the one with a lock that is held", f.id, f.target(), scenario.TargetServing)
 	}
-	forgets := []string{scenario.ActKill, scenario.ActRestart, scenario.ActFlush, scenario.ActEvict}
-	if d.agree() {
+	held := func(h checker.Hold) bool { return h.Start <= f.injected && h.End > f.injected }
+	if slices.ContainsFunc(d.holds, held) {
 		return
 	}
-	held := func(h checker.Hold) bool { return h.Start <= f.injected && h.End > f.injected }
-	if slices.Contains(forgets, f.what.Action) && d.loss(f) != "" && !slices.ContainsFunc(d.holds, held) {
+	forgets := []string{scenario.ActKill, scenario.ActRestart, scenario.ActFlush, scenario.ActEvict}
+	if !d.agree() && slices.Contains(forgets, f.what.Action) && d.loss(f) != "" {
 		d.warning("%s: nobody held a lock at that moment, so there was none to be lost; with the step %s it waits for a holder", f.id, stepHeld)
+	} else if share := d.heldShare(); share < seldomHeld {
+		d.warning("%s: nobody held a lock when it came, and somebody did for %.0f %% of the time only, so that safe says little; make the hold longer, or let it wait for the step %s", f.id, 100*share, stepHeld)
 	}
+}
+
+// seldomHeld is the share of the time below which it is luck that a fault meets
+// a holder.
+const seldomHeld = 0.5
+
+// heldShare is the share of the window in which somebody held a lock.
+func (d *derivation) heldShare() float64 {
+	held := slices.SortedFunc(slices.Values(d.holds), func(a, b checker.Hold) int { return cmp.Compare(a.Start, b.Start) })
+	sum, until := int64(0), d.samples.Start
+	for _, h := range held { // which may overlap
+		end := min(h.End, d.samples.End)
+		sum += max(0, end-max(h.Start, until))
+		until = max(until, end)
+	}
+	return float64(sum) / float64(max(1, d.samples.End-d.samples.Start))
 }
 
 // agree reports whether the servers keep a lock by agreeing on it, on disk: a

@@ -36,7 +36,7 @@ func TestServersThatNobodyNeeded(t *testing.T) {
 		"refused before it":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "nobody was refused"},
 		"somebody was refused":   {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 300, 301) }, ""},
 		"a majority grants": {"node:1-full", func(s *story) {
-			s.in.scenario.Topology, s.in.info.Backend = topologyMasters, "redis"
+			s.in.scenario.Topology, s.in.info.Backend = topologyQuorum, "redis"
 			s.hold(1, "h", 300, 301, 400)
 		}, ""},
 		"asked just after": {"leader-restart", func(s *story) { s.call(1, "w", history.KindAcquire, history.Held, 2500, 2510) }, ""},
@@ -55,6 +55,10 @@ func TestServersThatNobodyNeeded(t *testing.T) {
 func TestDoubtfulFaults(t *testing.T) {
 	asks := func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }
 	holds := func(s *story) { s.hold(1, "h", 91, 92, 1000) }
+	mostly := func(s *story) {
+		s.hold(1, "h", 1, 2, 95)
+		s.hold(2, "i", 50, 300, 9000)
+	}
 	for name, tt := range map[string]struct {
 		kind, topology, backend string
 		do                      func(s *story)
@@ -62,8 +66,9 @@ func TestDoubtfulFaults(t *testing.T) {
 	}{
 		"nothing to lose":           {"leader-restart", "single", "redis", asks, "nobody held a lock at that moment"},
 		"something to lose":         {"leader-restart", "single", "redis", holds, ""},
-		"a pause loses nothing":     {"leader-pause", "single", "redis", asks, ""},
-		"servers that agree":        {"leader-kill", "quorum", "etcd", asks, ""},
+		"a pause loses nothing":     {"leader-pause", "single", "redis", asks, "nobody held a lock when it came, and somebody did for 2 % of the time"},
+		"servers that agree":        {"leader-kill", "quorum", "etcd", asks, "nobody held a lock when it came"},
+		"held but for a moment":     {"leader-kill", "quorum", "etcd", mostly, ""},
 		"whose key, nobody knows":   {"node:2-pause", "sharded", "memcached", holds, "each server has keys of its own"},
 		"whose key, is known":       {"leader-serving-holder-pause", "sharded", "memcached", holds, ""},
 		"one of those who all know": {"node:2-pause", "quorum", "etcd", holds, ""},

@@ -164,6 +164,11 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 			return err
 		}
 	}
+	if given := cmd.Flags().Changed; given("fault") && !given("hold") && !f.quiet && f.workload != "" {
+		if text := holdHint(plan.Scenarios); text != "" {
+			fmt.Fprintf(a.stderr, "lockbench: %s\n", text)
+		}
+	}
 	if f.dryRun {
 		return a.print(plan, f.format)
 	}
