@@ -43,7 +43,7 @@ func FaultActions() []FaultAction {
 		{GroupWire, ActStall, clientTargets, "it reads nothing, and what it writes waits"},
 		{GroupWire, ActReset, and(clientTargets, servers...), "present connections break, once; of a server, those of all its clients"},
 		{GroupWire, ActRefuse, and(clientTargets, servers...), "present connections break, and new ones are refused"},
-		{GroupWire, ActReplyLost, clientTargets, "its next request reaches the server, whose answer is swallowed, and the connection breaks"},
+		{GroupWire, ActReplyLost, clientTargets, "its next request reaches the server, whose answer is swallowed, and the connection breaks; where that is kept alive by requests too (etcd, zookeeper) it may be one of these, but for who waits for the step acquiring or releasing"},
 		{GroupWire, ActCutClients, servers, "nothing passes between a server and its clients, while the other servers reach it"},
 
 		{GroupServer, ActPause, and(servers, TargetEach), "SIGSTOP, then SIGCONT"},

@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/netdrop"
+	"github.com/lockbench/lockbench/scenario"
 )
 
 // doctorFinding is one line of doctor's JSON.
@@ -36,8 +39,9 @@ It ends with 0 if every backend can be had, else with 5.`,
 				return err
 			}
 			report := cluster.Diagnose(cmd.Context(), binaries)
+			faults := faultFindings()
 			width := 0
-			for _, f := range slices.Concat(report.Backends, report.Machine) {
+			for _, f := range slices.Concat(report.Backends, report.Machine, faults) {
 				width = max(width, len(f.Subject))
 			}
 			for _, f := range report.Backends {
@@ -46,18 +50,38 @@ It ends with 0 if every backend can be had, else with 5.`,
 				}
 			}
 			if format == "json" {
-				return a.printJSON(map[string][]doctorFinding{"backends": findings(report.Backends), "machine": findings(report.Machine)})
+				return a.printJSON(map[string][]doctorFinding{"backends": findings(report.Backends), "machine": findings(report.Machine), "faults": findings(faults)})
 			}
 			fmt.Fprintln(a.stdout, "SERVERS")
 			a.printFindings(report.Backends, width)
 			fmt.Fprintln(a.stdout, "\nMACHINE")
 			a.printFindings(report.Machine, width)
+			fmt.Fprintln(a.stdout, "\nFAULTS that need more than signals and the clients' own connections")
+			a.printFindings(faults, width)
 			return nil
 		},
 	}
 	cmd.Flags().StringArrayVar(&servers, "server", nil, "a server binary to use, as BACKEND=PATH")
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
+}
+
+// faultFindings tells which faults that need something of the machine can be
+// injected here.
+func faultFindings() []cluster.Finding {
+	missing := func(subject, found, mend string, err error) cluster.Finding {
+		if err == nil {
+			return cluster.Finding{Subject: subject, Works: true, Found: found}
+		}
+		why := strings.TrimPrefix(err.Error(), cluster.ErrMachine.Error()+": ")
+		return cluster.Finding{Subject: subject, Why: why, Mend: mend}
+	}
+	return []cluster.Finding{
+		missing("packets dropped", "by the kernel, in a network namespace of the run's own", "nothing: cuts are made by the clients' dialers then, and the report says so", netdrop.Available()),
+		missing("cut-peers, cut", "by proxies on the links between the servers", "leave the faults out that cut servers off from one another", cluster.Missing(scenario.ActCutPeers)),
+		missing("clock of a server", "by a library that is compiled and preloaded", "without it a suite that has the fault ends inconclusive; a client's clock needs nothing", cluster.Missing(scenario.ActClock)),
+		missing("slow-disk", "by holding up the server's calls", "without it a suite that has the fault ends inconclusive", cluster.Missing(scenario.ActSlowDisk)),
+	}
 }
 
 func findings(list []cluster.Finding) []doctorFinding {

@@ -23,7 +23,7 @@ func (a *app) listCommand() *cobra.Command {
 	var format string
 	what := []string{"recipes", "properties", "workloads", "faults", "suites"}
 	cmd := &cobra.Command{
-		Use: "list recipes [ID...]|properties|workloads|faults|suites", Short: "List what there is, or all about some recipes", ValidArgs: what,
+		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites", Short: "List what there is, or all about some recipes or faults", ValidArgs: what,
 		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
@@ -31,6 +31,9 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			if args[0] == "recipes" {
 				return a.listRecipes(format, args[1:])
+			}
+			if args[0] == "faults" && len(args) > 1 {
+				return a.explainFaults(format, args[1:])
 			}
 			if len(args) > 1 {
 				return usage(fmt.Errorf("list %s takes no further words, and got %s", args[0], strings.Join(args[1:], " ")))

@@ -35,17 +35,26 @@ func faults() faultList {
 	list := faultList{Targets: scenario.FaultTargets()}
 	kernel := netdrop.Available()
 	for _, a := range scenario.FaultActions() {
-		f := listedFault{Group: a.Group, Action: a.Action, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
-		kind := strings.ReplaceAll(a.Targets[0]+"-"+a.Action, ":N-", ":1-")
-		if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kind}}}); err != nil {
-			f.Unavailable = err.Error()
-		}
-		if a.Group == scenario.GroupServer {
-			f.Backends = suffering(a.Action)
-		}
-		list.Faults = append(list.Faults, f)
+		list.Faults = append(list.Faults, listing(a, kernel))
 	}
 	return list
+}
+
+// listing tells of an action as it is on this machine.
+func listing(a scenario.FaultAction, kernel error) listedFault {
+	f := listedFault{Group: a.Group, Action: a.Action, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
+	if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kindOf(a)}}}); err != nil {
+		f.Unavailable = err.Error()
+	}
+	if a.Group == scenario.GroupServer {
+		f.Backends = suffering(a.Action)
+	}
+	return f
+}
+
+// kindOf is an action on the first of its targets.
+func kindOf(a scenario.FaultAction) string {
+	return strings.ReplaceAll(a.Targets[0]+"-"+a.Action, ":N-", ":1-")
 }
 
 // suffering lists the backends whose servers, in some topology, can suffer an
@@ -82,7 +91,7 @@ func mechanism(a scenario.FaultAction, kernel error) string {
 		return "a library preloaded into the server"
 	case a.Action == scenario.ActSlowDisk:
 		return "the server's calls held up"
-	case slices.Contains([]string{scenario.ActMove, scenario.ActClose, scenario.ActEvict, scenario.ActFlush}, a.Action):
+	case slices.Contains([]string{scenario.ActMove, scenario.ActClose, scenario.ActEvict, scenario.ActFull, scenario.ActFlush}, a.Action):
 		return "the server's own commands"
 	}
 	return "signals"
@@ -165,7 +174,7 @@ func (a *app) listFaults(format string) error {
 		entry(f.Action, text)
 	}
 	b.WriteString("\n")
-	paragraph("Which servers can suffer what depends on them: a suite says so before it starts. Each fault has a time (at), and may have a duration (for), a step or the age of a hold that it waits for (step, nth, after), and a measure (by, jitter, rate).")
+	paragraph("Which servers can suffer what depends on them: `lockbench list faults NAME` tells of one, and a suite says so before it starts. Each fault has a time (at), and may have a duration (for), a step or the age of a hold that it waits for (step, nth, after), and a measure (by, jitter, rate).")
 	_, err := io.WriteString(a.stdout, b.String())
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockbench/lockbench/conformance"
+	"github.com/lockbench/lockbench/netdrop"
 )
 
 // TestMain makes the test binary double as the command, for the scripts and
@@ -18,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lockbench": func() {
+			netdrop.MainIfProbe()
 			conformance.MainIfClient(find)
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/cluster"
+	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/netdrop"
+	"github.com/lockbench/lockbench/run"
+	"github.com/lockbench/lockbench/scenario"
+)
+
+// wholeFault is all about one fault, or about an action whomever it hits.
+type wholeFault struct {
+	Name string `json:"name"` // leader-kill, or kill
+	listedFault
+	Parameters []scenario.Entry `json:"parameters"`
+	Sufferers  []sufferer       `json:"sufferers"`
+}
+
+// sufferer tells whether the servers of a backend can suffer a fault.
+type sufferer struct {
+	Backend    string   `json:"backend"`
+	Topologies []string `json:"topologies"`
+	Why        string   `json:"why,omitempty"` // they cannot
+}
+
+// explainFaults prints the faults that are named, in full.
+func (a *app) explainFaults(format string, names []string) error {
+	var list []wholeFault
+	for _, name := range names {
+		found := wholly(name)
+		if len(found) == 0 {
+			return usage(unknownFault(name))
+		}
+		list = append(list, found...)
+	}
+	if format == "json" {
+		return a.printJSON(list)
+	}
+	var b strings.Builder
+	for i, f := range list {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		f.print(&b, columns(a.stdout, 120))
+	}
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}
+
+// wholly finds what a name stands for: a fault, or an action alone, which may be
+// one on clients and another on servers.
+func wholly(name string) []wholeFault {
+	var list []wholeFault
+	kernel := netdrop.Available()
+	named, whole := scenario.ParseFaultKind(name)
+	for _, action := range scenario.FaultActions() {
+		f := wholeFault{Name: name, listedFault: listing(action, kernel)}
+		kind := named
+		if whole {
+			if !slices.Contains(action.Targets, generic(named)) {
+				continue
+			}
+			f.Targets = []string{named.Target}
+		} else {
+			kind, _ = scenario.ParseFaultKind(kindOf(action))
+		}
+		if action.Action == kind.Action && (whole || action.Action == name) {
+			f.Parameters, f.Sufferers = parameters(kind), sufferers(kind)
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// generic is a fault's target as the lists have it.
+func generic(k scenario.FaultKind) string {
+	if _, numbered := k.Node(); numbered {
+		return anyNode
+	}
+	return k.Target
+}
+
+// anyNode stands in lists for the servers by their numbers.
+const anyNode = "node:N"
+
+func unknownFault(name string) error {
+	var known []string
+	for _, f := range scenario.Faults() {
+		known = append(known, f.Name)
+	}
+	target, _, _ := strings.Cut(name, "-")
+	for _, action := range scenario.FaultActions() {
+		known = append(known, action.Action)
+		if slices.Contains(action.Targets, anyNode) && strings.HasPrefix(target, "node:") {
+			known = append(known, target+"-"+action.Action)
+		}
+	}
+	err := fmt.Errorf("no fault %q", name)
+	if near := scenario.Nearest(name, known); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%w (see lockbench list faults)", err)
+}
+
+// parameters are what can be said of a fault in a suite, and what holds if it is
+// not.
+func parameters(k scenario.FaultKind) []scenario.Entry {
+	list := []scenario.Entry{{Name: "at", Summary: "when, after the measured window began (default 1s); every, count and within repeat it and leave its time to the seed"}}
+	add := func(is bool, name, summary string) {
+		if is {
+			list = append(list, scenario.Entry{Name: name, Summary: summary})
+		}
+	}
+	lasts := "how long it lasts (default two leases and 2s)"
+	if k.Action == scenario.ActKill {
+		lasts = "after what time it is started again (default 3s)"
+	}
+	add(!k.Instant(), "for", lasts)
+	switch k.Action {
+	case scenario.ActClock:
+		add(true, "by", "how far the clock jumps, backwards if negative (default a TTL and 1s)")
+	case scenario.ActDelay:
+		add(true, "by", "how late each direction is (default 50ms)")
+		add(true, "jitter", "what is added to that, from 0 to so much, by the seed (default nothing)")
+	case scenario.ActSlowDisk:
+		add(true, "by", "how long an fsync takes (default 500ms)")
+	case scenario.ActThrottle:
+		add(true, "rate", "bytes a second (default 10000)")
+	}
+	steps := "it waits for a client that comes to this step: acquiring, held, releasing or one of the recipe's (lockbench list recipes ID)"
+	if k.Target == scenario.TargetStep {
+		steps = "needed: the step of the client to hit: acquiring, held, releasing or one of the recipe's (lockbench list recipes ID)"
+	}
+	add(true, "step", steps)
+	add(true, "nth", "with a step: which of the clients that come there (default 1, the first)")
+	add(k.OnHolder() || k.Target == scenario.TargetServing, "after", "it waits for a hold as old as this share of the TTL")
+	return list
+}
+
+// sufferers tells of each backend on which of its topologies a fault can be, by
+// default settings, and why not on the others.
+func sufferers(k scenario.FaultKind) []sufferer {
+	var list []sufferer
+	add := func(backend, topology, why string) {
+		i := slices.IndexFunc(list, func(s sufferer) bool { return s.Backend == backend && s.Why == why })
+		if i < 0 {
+			i = len(list)
+			list = append(list, sufferer{Backend: backend, Why: why})
+		}
+		if !slices.Contains(list[i].Topologies, topology) {
+			list[i].Topologies = append(list[i].Topologies, topology)
+		}
+	}
+	for _, r := range all.Recipes() {
+		facts := run.Facts(r)
+		if facts.Backend == run.BackendReference {
+			continue // a control, without servers
+		}
+		for _, topology := range facts.Topologies {
+			why := ""
+			if err := facts.CanFault(topology, k, nil); err != nil {
+				why = strings.TrimPrefix(err.Error(), cluster.ErrUnsupported.Error()+": ")
+			} else if number, numbered := k.Node(); topology == scenario.TopologySingle && (numbered && number > 1 || slices.Contains([]string{scenario.TargetFollower, scenario.TargetMinority, scenario.TargetMajority}, k.Target)) {
+				why = "a single server has no " + k.Target
+			}
+			add(facts.Backend, topology, why)
+		}
+	}
+	return list
+}
+
+// print writes a fault as a block of lines, each with its subject before it.
+func (f wholeFault) print(b *strings.Builder, width int) {
+	const indent = 15
+	line := func(subject, text string) {
+		for i, part := range foldWords(text, max(width-indent, 40)) {
+			if i > 0 {
+				subject, part = "", "  "+part
+			}
+			fmt.Fprintf(b, "  %-*s%s\n", indent-2, subject, part)
+		}
+	}
+	fmt.Fprintln(b, f.Name)
+	line("does", f.Summary)
+	for i, target := range f.Targets {
+		subject := "hits"
+		if i > 0 {
+			subject = ""
+		}
+		line(subject, aboutTarget(target))
+	}
+	if f.Unavailable != "" {
+		line("NOT HERE", f.Unavailable)
+	}
+	line("by", f.Mechanism)
+	subject := "takes"
+	for _, p := range f.Parameters {
+		line(subject, p.Name+": "+p.Summary)
+		subject = ""
+	}
+	for _, can := range []bool{true, false} {
+		subject := map[bool]string{true: "suffered by", false: "not by"}[can]
+		for _, s := range f.Sufferers {
+			if (s.Why == "") != can {
+				continue
+			}
+			text := fmt.Sprintf("%s (%s)", s.Backend, strings.Join(s.Topologies, ", "))
+			if !can {
+				text += ": " + s.Why
+			}
+			line(subject, text)
+			subject = ""
+		}
+	}
+}
+
+// aboutTarget is a target with what it means.
+func aboutTarget(name string) string {
+	for _, t := range scenario.FaultTargets() {
+		if kind := (scenario.FaultKind{Target: name}); t.Name == name || t.Name == generic(kind) {
+			return name + ": " + t.Summary
+		}
+	}
+	return name
+}
