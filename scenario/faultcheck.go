@@ -78,8 +78,9 @@ func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
 	if dead > 1 && sc.Clients <= dead {
 		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "%d faults that kill leave nobody of %d clients", dead, sc.Clients)
 	}
-	if need := faultsEnd(sc, r); valid && sc.Duration > 0 && sc.Duration < need {
-		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need), "%s leaves no room for the faults and the recovery after them", sc.Duration)
+	if need, last := faultsEnd(sc, r); valid && sc.Duration > 0 && sc.Duration < need {
+		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need),
+			"%s leaves no room in %s for %s, which ends at %s, and the recovery after it", sc.Duration, sc.Name, last.Kind, last.end(sc.Topology))
 	}
 }
 

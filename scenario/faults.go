@@ -172,11 +172,13 @@ func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 	return rest
 }
 
-// faultsEnd is the least duration that has room for all faults.
-func faultsEnd(sc Scenario, r RecipeFacts) Duration {
-	var end Duration
+// faultsEnd is the least duration that has room for all faults, and the one that
+// needs it.
+func faultsEnd(sc Scenario, r RecipeFacts) (end Duration, last Fault) {
 	for _, f := range sc.Faults {
-		end = max(end, f.end(sc.Topology)+recovery(sc, f.kind(), r))
+		if ends := f.end(sc.Topology) + recovery(sc, f.kind(), r); ends > end {
+			end, last = ends, f
+		}
 	}
-	return end
+	return end, last
 }

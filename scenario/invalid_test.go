@@ -175,7 +175,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, faults: holder-pause, clients: 1", bad, "clients[0]: holder-pause needs a second client"},
 		{"workload: hot-key, faults: {kind: holder-pause, for: 9999ms}", bad, "faults[0].for: a pause of 9.999s is too short to outlive a lease of 4s for certain; write 10s or more"},
 		{"workload: hot-key, faults: {kind: holder-pause, for: 10s}", good, ""},
-		{"workload: hot-key, faults: holder-pause, duration: 12999ms", bad, "duration: 12.999s leaves no room for the faults and the recovery after them; write 13s or more"},
+		{"workload: hot-key, faults: holder-pause, duration: 12999ms", bad, "for holder-pause, which ends at 11s, and the recovery after it; write 13s or more"},
 		{"workload: hot-key, faults: holder-pause, duration: 13s", good, ""},
 		{"workload: hot-key, faults: [holder-pause, holder-pause]", bad, "faults[1].at: begins at 1s, before holder-pause at 1s has ended, and both stop clients' processes; write 11s or later"},
 		{"workload: hot-key, faults: [holder-pause, {kind: holder-pause, at: 11s}]", good, ""},
@@ -195,7 +195,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 2", bad, "clients[0]: 2 faults that kill leave nobody of 2 clients; write 3 or more"},
 		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 3", good, ""},
 		// etcd/mutex frees a dead client's lock within 6 s.
-		{"workload: hot-key, faults: holder-kill, duration: 8999ms", bad, "duration: 8.999s leaves no room for the faults and the recovery after them; write 9s or more"},
+		{"workload: hot-key, faults: holder-kill, duration: 8999ms", bad, "for holder-kill, which ends at 1s, and the recovery after it; write 9s or more"},
 		{"workload: hot-key, faults: holder-kill, duration: 9s", good, ""},
 		{"workload: hot-key, faults: {kind: step-pause, step: queued}", good, ""},
 		{"workload: hot-key, faults: {kind: step-pause, step: queued, for: 1ms}", good, ""},

@@ -58,7 +58,8 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 	if sc.Workload.Kind == Takeover && s.Warmup == nil {
 		sc.Warmup = sc.TTL / 2
 	}
-	sc.Duration = valueOr(s.Duration, max(Duration(defaultDuration), faultsEnd(sc, c.recipe)))
+	end, _ := faultsEnd(sc, c.recipe)
+	sc.Duration = valueOr(s.Duration, max(Duration(defaultDuration), end))
 	sc.Workers = valueOr(s.Workers, defaultWorkers(sc))
 	if settings := s.Servers[c.recipe.Backend]; len(settings) > 0 {
 		sc.Servers = map[string]map[string]string{c.recipe.Backend: settings}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,11 +37,22 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if err == nil {
 		return a.code
 	}
-	fmt.Fprintf(stderr, "lockbench: %v\n", err)
+	fmt.Fprintf(stderr, "lockbench: %s\n", brief(err))
 	if hint := run.Advice(err); hint != "" {
 		fmt.Fprintf(stderr, "lockbench: %s\n", hint)
 	}
 	return exitFor(err)
+}
+
+// brief keeps an error of very many lines, such as a suite that is wrong
+// everywhere for one reason, to so many as can be read.
+func brief(err error) string {
+	const most = 20
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) <= most {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s\n... and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
 func (a *app) root() *cobra.Command {
