@@ -141,6 +141,10 @@ type Info struct {
 	// Survives lists those of them on which it is Available though it is not by
 	// itself: the servers replace one that is lost by another.
 	Survives []string
+	// Apart lists those of them on which each server grants the lock by itself, so
+	// that clients of two servers hold it at once: there it does not keep its
+	// promise.
+	Apart []string
 	// RoundTrips of an uncontended acquire and release, together, on a warm
 	// connection.
 	RoundTrips int
@@ -186,10 +190,13 @@ type Config struct {
 	// sentinels of a replicated redis).
 	Directory []string
 	Account   Account
-	Dial      DialFunc
-	Clock     Clock
-	Wait      WaitPolicy
-	TTL       time.Duration
+	// Number is the client's, among those of a scenario: of several servers that
+	// are as good as one another each client begins with the one of its number.
+	Number int
+	Dial   DialFunc
+	Clock  Clock
+	Wait   WaitPolicy
+	TTL    time.Duration
 	// Timeout limits one request on the wire, apart from waiting for a lock.
 	Timeout time.Duration
 	// Steps, if not nil, is told when a call comes to a named step.

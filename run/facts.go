@@ -20,7 +20,7 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 	info := r.Info()
 	f := scenario.RecipeFacts{
 		ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing,
-		Broken: info.Broken, Topologies: info.Topologies, Takeover: info.Takeover,
+		Broken: info.Broken, Topologies: info.Topologies, Apart: info.Apart, Takeover: info.Takeover,
 		CheckTTL: func(ttl time.Duration, settings map[string]string) error {
 			return r.CheckTTL(ttl, cluster.LimitsFor(info.Backend, settings))
 		},
@@ -69,7 +69,7 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 
 // equals reports whether nobody leads among the servers of a topology.
 func equals(backend, topology string) bool {
-	return topology == "sharded" || topology == "quorum" && backend == "redis"
+	return topology == "sharded" || topology == "galera" || topology == "quorum" && backend == "redis"
 }
 
 // keeps reports whether servers are known to keep every lock that they granted

@@ -16,6 +16,9 @@ type RecipeFacts struct {
 	// expected to be caught.
 	Broken     bool
 	Topologies []string // on which it may run
+	// Apart lists those of them on which each server grants the lock by itself: it
+	// is expected to be caught there.
+	Apart []string
 	// Has lists the properties that it promises ("exclusive"); nil: not known.
 	Has []string
 	// Reenters: its client can lock again what it holds, well or badly; it serves
@@ -117,6 +120,7 @@ const (
 const (
 	TopologySingle = "single"
 	topologyQuorum = "quorum"
+	topologyGalera = "galera"
 	EnvProcess     = "process"
 	EnvDocker      = "docker"
 	EnvExternal    = "external"

@@ -180,8 +180,10 @@ func onServers(sc Scenario, r RecipeFacts, k FaultKind, f Fault, calm Expect) Ex
 	if r.Leased() && f.For > sc.TTL && Duration(sc.Workload.longestHold()) >= sc.TTL {
 		e.Verdict = ""
 	}
-	if !goesOn(sc.Topology, k) {
-		e.Liveness = "" // where nobody answers nobody is granted anything
+	if !goesOn(sc.Topology, k) || r.Bound == "none" {
+		// Where nobody answers nobody is granted anything, and where nothing ends a
+		// hold one whose release is in doubt stays.
+		e.Liveness = ""
 	}
 	return e
 }
@@ -203,5 +205,5 @@ func goesOn(topology string, k FaultKind) bool {
 		return false // one full member has all of a quorum refuse
 	}
 	_, numbered := k.Node()
-	return topology == topologyQuorum && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
+	return (topology == topologyQuorum || topology == topologyGalera) && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
 }

@@ -42,6 +42,9 @@ func catalogue() scenario.Catalogue {
 				r.Topologies = append(r.Topologies, "quorum")
 			case backend == "redis" || backend == "mysql":
 				r.Topologies = append(r.Topologies, "replicated")
+				if r.Bound == "connection" || name == "lease-row" || name == "insert" {
+					r.Topologies = append(r.Topologies, "galera")
+				}
 			case backend == "memcached":
 				r.Topologies = append(r.Topologies, "sharded")
 			}

@@ -147,7 +147,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		}
 	}
 	lock, err := o.recipe.Open(ctx, impls.Config{
-		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account,
+		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account, Number: int(id),
 		Dial: c.dialer.Dial, Clock: c.hands, Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
 		Steps: c.steps, Renewals: c.renewals, Shared: o.load.shared,
 	})

@@ -24,7 +24,10 @@ import (
 // merely silent keeps the lock. Waiters are served in the order in which they
 // came by servers that grant so: MariaDB does; MySQL may prefer a transaction
 // that blocks more others, and takes the longest waiting of equal ones. It fails
-// when the server ends the connection, as mysql/get-lock does, and stops
+// when the server ends the connection, as mysql/get-lock does; where each of
+// several servers locks rows by itself, as in a Galera cluster, which gives the
+// lock to a client of each, and none of them is ever told, for none changes the
+// row; and stops
 // everybody when holders and waiters use up the connections: where the clients
 // of a process share a pool (impls.Config.Shared) waiters of one key keep away
 // those of all others, in no order. A holder also keeps new rows out of the gap
@@ -82,7 +85,8 @@ func (r rowLock) Info() impls.Info {
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 		Steps: []impls.Step{stepDraw, stepRollback},
 
-		Topologies: anywhere(),
+		Topologies: append(anywhere(), galera),
+		Apart:      []string{galera},
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_commit", "com_rollback", "com_kill"},
 		Takeover:   atOnce,

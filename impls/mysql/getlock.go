@@ -45,7 +45,8 @@ const (
 // does: nothing reads from an idle connection, so its holder is told when it
 // next uses it, at its release, and there is no token to fence with. It is not
 // replicated: a failover gives the lock to others, at the new server, while an old
-// one that lives on has the holder's. Galera refuses it.
+// one that lives on has the holder's. Each server of a Galera cluster grants it
+// by itself, and so to one client each.
 //
 // Source: the locking functions of the MySQL manual.
 type getLock struct{ anyTTL }
@@ -61,7 +62,8 @@ func (getLock) Info() impls.Info {
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
 			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
 
-		Topologies: anywhere(),
+		Topologies: append(anywhere(), galera),
+		Apart:      []string{galera},
 		RoundTrips: 2,
 		Requests:   []string{"com_select", "com_kill"},
 		Takeover:   atOnce,

@@ -45,7 +45,7 @@ func (insert) Info() impls.Info {
 		Has:      []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.LeavesClean, impls.Once},
 		Polls:    true,
 
-		Topologies: anywhere(),
+		Topologies: rowsAnywhere(),
 		RoundTrips: 2,
 		Requests:   []string{"com_insert", "com_delete", "com_kill"},
 	}

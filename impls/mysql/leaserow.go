@@ -55,7 +55,10 @@ WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 // It fails when the holder goes on after that and nothing checks its token,
 // when the server's clock is set forward, and, tokens included, when a commit
 // is lost: by a crash where the log is not flushed at each commit, or a failover
-// to a replica that had not received it.
+// to a replica that had not received it. Of a Galera cluster every server takes it,
+// for what two have changed at once only one of them commits; the other answers
+// that its transaction was rolled back. Each statement waits there until the
+// server has applied what was ordered before it (wsrep_sync_wait).
 //
 // Source: the lock table of many schedulers, with a fence column and no client's
 // clock.
@@ -66,7 +69,7 @@ func (leaseRow) Info() impls.Info {
 		ID:       "mysql/lease-row",
 		Backend:  "mysql",
 		Summary:  "UPDATE of a row with owner, fence and expiry by the server's clock",
-		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits, or one replaced by another that has them all, whose clocks agree and are not set",
+		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits, one replaced by another that has them all, or several that agree on each, whose clocks agree and are not set",
 		Document: "the lock table of many schedulers, with a fence column and the server's clock alone",
 		Bound:    impls.BoundTTL,
 		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
@@ -75,7 +78,8 @@ func (leaseRow) Info() impls.Info {
 		Unfenced: []string{replicated},
 		Polls:    true,
 
-		Topologies: anywhere(),
+		Topologies: rowsAnywhere(),
+		Survives:   []string{galera},
 		RoundTrips: 2,
 		Requests:   []string{"com_update", "com_kill"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl },

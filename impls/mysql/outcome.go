@@ -23,7 +23,7 @@ func rules() impls.Rules {
 	// By these nothing was sent. The driver returns ErrBadConn only then, since
 	// database/sql may send again after it; what it may have sent comes back as
 	// ErrInvalidConn.
-	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly), impls.NotConnected())
+	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly, errOutside), impls.NotConnected())
 	for _, a := range answers() {
 		rs = append(rs, impls.Rule{Name: a.name, Match: func(err error) bool { return isNumber(err, a.number) }, Outcome: a.outcome})
 	}
@@ -55,8 +55,11 @@ func answers() []answer {
 	return []answer{
 		{duplicateEntry, "ER_DUP_ENTRY", impls.ErrBusy},
 		{lockNowait, "ER_LOCK_NOWAIT", impls.ErrBusy},
-		{1213, "ER_LOCK_DEADLOCK", moment},                // rolled back
-		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", moment}, // rolled back
+		// Rolled back: by a deadlock, or because another server's transaction that
+		// changed the same row was first.
+		{1213, "ER_LOCK_DEADLOCK", moment},
+		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", moment},       // rolled back
+		{outsideGroup, "ER_UNKNOWN_COM_ERROR", impls.ErrFailed}, // before it is carried out
 		{1040, "ER_CON_COUNT_ERROR", impls.ErrFailed},
 		{1203, "ER_TOO_MANY_USER_CONNECTIONS", impls.ErrFailed},
 		{1044, "ER_DBACCESS_DENIED_ERROR", impls.ErrFailed},
@@ -68,7 +71,7 @@ func answers() []answer {
 		{1146, "ER_NO_SUCH_TABLE", impls.ErrFailed},
 		{1054, "ER_BAD_FIELD_ERROR", impls.ErrFailed},
 		{1064, "ER_PARSE_ERROR", impls.ErrFailed},
-		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // Galera refuses GET_LOCK so
+		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // some versions of Galera refuse GET_LOCK so
 		{preventedByOption, "ER_OPTION_PREVENTS_STATEMENT", impls.ErrFailed},
 		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", impls.ErrFailed},
 		{readOnlyMode, "ER_READ_ONLY_MODE", impls.ErrFailed},

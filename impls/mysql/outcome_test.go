@@ -13,10 +13,11 @@ import (
 )
 
 func TestOutcomes(t *testing.T) {
-	samples := recipetest.Themselves(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly,
+	samples := recipetest.Themselves(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly, errOutside,
 		// Doubts.
 		mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync,
 		&mysql.MySQLError{Number: 1053, Message: "server shutdown in progress"},
+		&mysql.MySQLError{Number: 1180, Message: "error during COMMIT: its server lost the others while they agreed"},
 		&mysql.MySQLError{Number: 1317, Message: "query execution was interrupted"},
 		&mysql.MySQLError{Number: 1927, Message: "connection was killed"},
 		&mysql.MySQLError{Number: 60000, Message: "new"})

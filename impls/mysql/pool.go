@@ -23,7 +23,7 @@ type pool struct {
 
 // openPool opens a pool of at most size connections; 0 is any number.
 func openPool(cfg impls.Config, size int) (*pool, error) {
-	db, err := openDB(cfg, options{wait: rowWait, transactions: true})
+	db, _, err := openDB(cfg, options{wait: rowWait, transactions: true})
 	if err != nil {
 		return nil, err
 	}

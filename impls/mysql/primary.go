@@ -21,22 +21,34 @@ const replicated = "replicated"
 // never do.
 func anywhere() []string { return []string{"single", replicated} }
 
-// primary connects to whichever of several servers takes writes. Nobody tells a
-// client which does: it asks each that it connects to. It is safe for concurrent
-// use.
-type primary struct {
+// servers connects to one of several servers that serves now: to whichever takes
+// writes, or to any of a group. Nobody tells a client which does: it asks each
+// that it connects to. It is safe for concurrent use.
+type servers struct {
 	addresses []string
 	servers   []driver.Connector // in their order
 	timeout   time.Duration      // for one of them
-	last      atomic.Int64       // by index, who took writes when last asked
+	ask       string             // finds a row at one that serves
+	none      error              // it found none
+	last      atomic.Int64       // by index, who served when last asked
+}
+
+// newServers are those of cfg, whose connectors are to be added. Clients of a
+// group begin with one server each, in turn.
+func newServers(cfg impls.Config) *servers {
+	to := &servers{addresses: cfg.Addresses, timeout: cfg.Timeout / time.Duration(len(cfg.Addresses)), ask: askPrimary, none: errReadOnly}
+	if cfg.Topology == galera {
+		to.ask, to.none = askGroup, errOutside
+		to.last.Store(int64(cfg.Number % len(cfg.Addresses)))
+	}
+	return to
 }
 
 // Driver is for database/sql.
-func (p *primary) Driver() driver.Driver { return p.servers[0].Driver() }
+func (p *servers) Driver() driver.Driver { return p.servers[0].Driver() }
 
-// Connect tries the servers in turn, beginning with the one that was the primary
-// last.
-func (p *primary) Connect(ctx context.Context) (driver.Conn, error) {
+// Connect tries the servers in turn, beginning with the one that served last.
+func (p *servers) Connect(ctx context.Context) (driver.Conn, error) {
 	first := int(p.last.Load())
 	var errs []error
 	for i := range p.servers {
@@ -51,37 +63,44 @@ func (p *primary) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, fmt.Errorf("no server takes writes: %w", errors.Join(errs...))
 }
 
-func (p *primary) try(ctx context.Context, server driver.Connector) (driver.Conn, error) {
+func (p *servers) try(ctx context.Context, server driver.Connector) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	conn, err := server.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := takesWrites(ctx, conn); err != nil {
+	if err := p.serves(ctx, conn); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// errReadOnly: a server takes no writes, or none any more.
-var errReadOnly = errors.New("the server takes no writes")
+var (
+	// errReadOnly: a server takes no writes, or none any more.
+	errReadOnly = errors.New("the server takes no writes")
+	// errOutside: a server is not of the group, or not yet again.
+	errOutside = errors.New("the server is outside the group of most servers")
+)
 
-// takesWrites asks the server at the end of conn.
-func takesWrites(ctx context.Context, conn driver.Conn) error {
+// askPrimary finds a row if the server takes writes.
+const askPrimary = "SELECT 1 FROM DUAL WHERE NOT @@global.read_only"
+
+// serves asks the server at the end of conn.
+func (p *servers) serves(ctx context.Context, conn driver.Conn) error {
 	asking, ok := conn.(driver.QueryerContext)
 	if !ok {
 		return fmt.Errorf("ask whether it takes writes: a %T cannot", conn)
 	}
-	rows, err := asking.QueryContext(ctx, "SELECT 1 FROM DUAL WHERE NOT @@global.read_only", nil)
+	rows, err := asking.QueryContext(ctx, p.ask, nil)
 	if err != nil {
 		return fmt.Errorf("ask whether it takes writes: %w", err)
 	}
 	defer rows.Close()
 	err = rows.Next(make([]driver.Value, 1))
 	if errors.Is(err, io.EOF) {
-		return errReadOnly
+		return p.none
 	}
 	return err
 }
@@ -89,7 +108,13 @@ func takesWrites(ctx context.Context, conn driver.Conn) error {
 // left reports whether err is the answer of a server that takes no writes any
 // more, of several among which another may: then the connection is of no use.
 func (c *client) left(err error) bool {
-	return c.cfg.Topology == replicated && (isNumber(err, preventedByOption) || isNumber(err, readOnlyMode) || errors.Is(err, errReadOnly))
+	switch c.cfg.Topology {
+	case replicated:
+		return isNumber(err, preventedByOption) || isNumber(err, readOnlyMode) || errors.Is(err, errReadOnly)
+	case galera:
+		return isNumber(err, outsideGroup) || errors.Is(err, errOutside)
+	}
+	return false
 }
 
 // writable is one more condition of a statement that locks rows, for a server that

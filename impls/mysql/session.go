@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -32,6 +33,7 @@ type options struct {
 type client struct {
 	cfg  impls.Config
 	db   *sql.DB
+	to   *servers   // whom db connects to
 	s    *session   // nil: none, connect when it is needed
 	past []*session // given up in doubt, and not yet known to be gone
 }
@@ -71,34 +73,35 @@ func open(ctx context.Context, cfg impls.Config, opt options) (*client, error) {
 
 // unconnected is a client that connects when it is first used.
 func unconnected(cfg impls.Config, opt options) (*client, error) {
-	db, err := openDB(cfg, opt)
+	db, to, err := openDB(cfg, opt)
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(2)  // the client's own, and one to kill with
 	db.SetMaxIdleConns(-1) // what is let go is closed
-	return &client{cfg: cfg, db: db}, nil
+	return &client{cfg: cfg, db: db, to: to}, nil
 }
 
-func openDB(cfg impls.Config, opt options) (*sql.DB, error) {
-	if n := len(cfg.Addresses); n == 0 || n > 1 && cfg.Topology != replicated {
-		return nil, fmt.Errorf("open mysql client: want the address of one server, got %d", n)
+// openDB opens what connects to the servers that a client may choose from.
+func openDB(cfg impls.Config, opt options) (*sql.DB, *servers, error) {
+	if n := len(cfg.Addresses); n == 0 || n > 1 && !several(cfg) {
+		return nil, nil, fmt.Errorf("open mysql client: want the address of one server, got %d", n)
 	}
-	to := &primary{addresses: cfg.Addresses, timeout: cfg.Timeout / time.Duration(len(cfg.Addresses))}
+	to := newServers(cfg)
 	for _, address := range cfg.Addresses {
 		server, err := connector(cfg, opt, address)
 		if err != nil {
-			return nil, fmt.Errorf("open mysql client: %w", err)
+			return nil, nil, fmt.Errorf("open mysql client: %w", err)
 		}
 		to.servers = append(to.servers, server)
 	}
 	var connects driver.Connector = to
-	if cfg.Topology != replicated {
+	if !several(cfg) {
 		connects = to.servers[0]
 	}
 	db := sql.OpenDB(connects)
 	db.SetConnMaxLifetime(0) // nothing ends by its age
-	return db, nil
+	return db, to, nil
 }
 
 // connector connects to one server.
@@ -126,6 +129,9 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 		// lock in silence must not be cut off for it.
 		"wait_timeout":             "2147483",
 		"innodb_lock_wait_timeout": strconv.Itoa(rowWait),
+	}
+	if cfg.Topology == galera {
+		maps.Copy(conf.Params, groupParams())
 	}
 	return mysql.NewConnector(conf)
 }
@@ -228,33 +234,33 @@ func (c *client) settle(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// buryWait is how long to wait for a killed connection before looking again.
-const buryWait = 2 * time.Millisecond
-
 // bury kills the connection of dead, by statements on s, until the server has
 // it no more. One to a server that was the primary before is past: whatever is
 // still carried out there does not come to the others, unless that server is
 // made the primary again with writes that they never had.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
-	if dead.server != s.server {
+	switch {
+	case dead.server == s.server:
+	case c.cfg.Topology == galera:
+		return c.buryThere(ctx, dead)
+	default:
 		return nil
 	}
-	for {
-		left, err := c.wait(ctx, s,
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
-		if err != nil {
-			return c.fail("look for", fmt.Sprintf("connection %d", dead.id), err)
-		}
-		if left.Int64 == 0 {
-			return nil
-		}
-		if err := c.quick(ctx, s, "KILL "+strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
-			return c.fail("kill", fmt.Sprintf("connection %d", dead.id), err)
-		}
-		if err := c.cfg.Clock.Sleep(ctx, buryWait); err != nil {
+	return c.killed(ctx, dead,
+		func(query string, args ...any) (int64, error) {
+			left, err := c.wait(ctx, s, query, args...)
+			if err != nil {
+				err = c.fail("look for", fmt.Sprintf("connection %d", dead.id), err)
+			}
+			return left.Int64, err
+		},
+		func(kill string) error {
+			err := c.quick(ctx, s, kill)
+			if err != nil && !isNumber(err, noSuchThread) {
+				err = c.fail("kill", fmt.Sprintf("connection %d", dead.id), err)
+			}
 			return err
-		}
-	}
+		})
 }
 
 // noSuchThread is the number of the server's error for a KILL of a connection
@@ -272,8 +278,20 @@ func isNumber(err error, number uint16) bool {
 func (c *client) fail(doing, key string, err error) error {
 	out := outcome(doing, key, err)
 	var me *mysql.MySQLError
-	if !errors.As(err, &me) || errors.Is(out, impls.ErrUnknown) || c.left(err) {
+	switch doubt := errors.Is(out, impls.ErrUnknown); {
+	case !doubt && errors.As(err, &me) && !c.left(err):
+	case doubt || c.s == nil || len(c.s.locks) > 0:
 		c.discard()
+	default:
+		c.drop()
 	}
 	return out
+}
+
+// drop closes the connection, which holds nothing, and on which nothing is in
+// doubt.
+func (c *client) drop() {
+	giveUp(c.s.conn)
+	close(c.s.broken)
+	c.s = nil
 }

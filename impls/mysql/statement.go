@@ -89,13 +89,13 @@ func (c *client) killStatement(ctx context.Context, s *session) error {
 		return err
 	}
 	defer giveUp(conn)
-	if c.cfg.Topology == replicated {
+	if several(c.cfg) {
 		who, err := identify(ctx, conn)
 		if err != nil {
 			return err
 		}
 		if who.server != s.server { // where the number is another's
-			return fmt.Errorf("connection %d is to a server that is no longer the primary", s.id)
+			return fmt.Errorf("connection %d is to a server that serves no longer", s.id)
 		}
 	}
 	_, err = conn.ExecContext(ctx, "KILL QUERY "+strconv.FormatUint(s.id, 10))
