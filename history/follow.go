@@ -17,6 +17,7 @@ type Follower struct {
 	files map[string]*followed
 	buf   []byte
 	doubt int64 // the worst of the clients' clocks
+	holed bool  // a file was left to Read
 }
 
 // followed is one client's file.
@@ -93,7 +94,7 @@ func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 			switch invokeHalf(s) {
 			case halfSound:
 			case halfBad:
-				fd.dead = true
+				fd.dead, f.holed = true, true
 				return nil
 			default:
 				return nil // not yet begun, or in the middle of it
@@ -111,6 +112,10 @@ func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 		}
 	}
 }
+
+// Whole reports whether all that was visited is all that was recorded: no file was
+// left to Read since its next record makes no sense.
+func (f *Follower) Whole() bool { return !f.holed }
 
 // Uncertainty is by how many nanoseconds the stamps of a client that was met so far
 // may be off, at the worst.

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"bytes"
+	"os"
 	"testing"
 )
 
@@ -97,5 +99,43 @@ func TestFollowMany(t *testing.T) {
 	}
 	if err := f.Poll(count); err != nil || returned != 3*n {
 		t.Errorf("%d calls returned, want %d (%v)", returned, 3*n, err)
+	}
+}
+
+// A record that makes no sense ends what is read of its file, and that is said.
+func TestFollowDamage(t *testing.T) {
+	dir := t.TempDir()
+	f := Follow(dir)
+	defer f.Close()
+	w, path := create(t, dir, Options{Client: 1, Clock: NewClock()})
+	for range 2 {
+		if _, err := w.Begin(&Op{Kind: KindAcquire}); err != nil {
+			t.Fatal(err)
+		}
+		w.End(&Result{Outcome: Held})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	poll := func() {
+		t.Helper()
+		if err := f.Poll(func(*Call, bool) { n++ }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if poll(); n != 2 || !f.Whole() {
+		t.Fatalf("%d calls, whole %v", n, f.Whole())
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt(bytes.Repeat([]byte("nonsense"), slotSize/8), headerSize+2*slotSize); err != nil {
+		t.Fatal(err)
+	}
+	if poll(); n != 2 || f.Whole() {
+		t.Errorf("%d calls, whole %v after a record that makes no sense", n, f.Whole())
 	}
 }

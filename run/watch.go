@@ -41,8 +41,11 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workload
 		case <-t.C:
 		}
 		now := r.clock.Now()
-		if follow.Poll(look.Add) != nil {
-			return
+		if now-before < int64(glance/2) {
+			continue // the last one was late, and proves nothing yet
+		}
+		if follow.Poll(look.Add) != nil || !follow.Whole() {
+			return // what is missing may explain what is there
 		}
 		for c := range uint32(sc.Clients) {
 			if p := pool.Process(c); p != nil && ended(p.Done()) {
