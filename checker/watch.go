@@ -12,35 +12,37 @@ import (
 // violation shows within a second and not at the end of a long run.
 //
 // A history that broke the lock's word up to some moment broke it whatever comes
-// later, so that each Settle judges what had happened by a moment before which
-// no record is missing, calls still under way being open. Of each key it keeps
-// the attempts that something may still depend on: those under way, those that
-// may have the lock for all that is known, and those that may explain a try which
-// is still to be judged. What it says Check says too, at the end, of the same
-// attempts, with three exceptions, in which the history was wrong all the same:
-// where grants of a key contradict one another, or too many outcomes are unknown,
-// or readers come to it for the first time, Check judges all refused tries and
-// tokens of that key by coarser rules, also the earlier ones, and shows the
-// contradiction by other grants where it takes more than two; a try may be
-// refused for nothing because of another one's unknown outcome, and Check then
-// accuses either of both; and a pair that only the lease's time accuses now may
-// have a graver name when answers are there.
+// later. So each Settle judges what had happened by a moment up to which no record
+// is missing; calls that had not returned by then are open. Of each key it keeps
+// only the attempts on which something may still depend: those under way, those
+// that may have the lock for all that is known, and those that may explain a try
+// which is still to be judged.
 //
-// What it cannot know before the end is Check's:
+// What it tells Check finds too, at the end, in the same attempts. There are three
+// exceptions, in all of which the lock did break its word on that key. Where grants
+// contradict one another, where too many outcomes are unknown, or where readers come
+// for the first time, Check judges the key's refused tries and tokens by coarser
+// rules, also the earlier ones, and may show a contradiction that takes more than
+// two grants by others of them. Of two refused tries that one unknown acquire can
+// explain only one, it may choose the other. And a pair that only the lease's time
+// accuses may get a graver name when later answers are there.
 //
-//   - of a lock without a lease, that the holder was never told of a loss, which
-//     alone makes the client's view of a hold a proof; until its release is
-//     confirmed such a hold is an overlap at most;
-//   - updates that a register lost without two writes that show it, as where one
-//     of them was of unknown outcome;
-//   - a late answer about an attempt whose client has gone on long ago;
+// What cannot be known before the end is left to Check:
+//
+//   - that a lock without a lease was held twice, by the client's view of a hold
+//     alone: as long as no release is confirmed its client may yet be told of a loss
+//     that lies in the past. Until then there is an overlap;
+//   - updates that a register lost without two accepted writes that show it, as where
+//     the outcome of one of them is unknown;
+//   - what a late answer says of an attempt whose client has gone on since;
 //   - refusals on a key with more than maxGhosts attempts of which nobody knows
-//     whether they still have the lock;
-//   - whatever clocks leave in doubt: all clients' stamps are taken to be as
-//     uncertain as the worst.
+//     whether they still have the lock, and those after grants contradicted one
+//     another;
+//   - whatever the clocks leave in doubt: all clients' stamps are taken to be as
+//     uncertain as the worst, also within a process.
 //
-// A client that is stopped after it took a stamp and before it wrote the record
-// shows what it did only later; it is taken to be at another place.
+// A client that was stopped between taking a stamp and writing it down shows what it
+// did only when it goes on; until then it is taken not to have done it.
 //
 // It is fed calls as they begin and as they return, those of one client in order,
 // and settles from time to time. It is for one goroutine.
