@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/lockbench/lockbench/history"
 )
@@ -21,7 +22,7 @@ type Load struct {
 	Unknown float64
 	// Hot makes clients ask again at once; otherwise they pause for a while.
 	Hot bool
-	// Invalid plants one double grant in the middle.
+	// Invalid plants one double grant in the middle, which its clients see.
 	Invalid bool
 }
 
@@ -129,9 +130,11 @@ func (s *simulation) next(c *simulated) {
 // step lets the server carry out c's call, records it, and begins the next.
 func (s *simulation) step(c *simulated) {
 	key, mine := c.call.Key, int(c.id)
+	c.call.Return = c.now + s.trip()
+	var double bool
 	switch c.call.Kind {
 	case history.KindTry:
-		double := s.Invalid && !s.planted && len(s.h.Calls) > s.Calls/2 && s.holders[key] != nobody
+		double = s.Invalid && !s.planted && len(s.h.Calls) > s.Calls/2 && s.holdsAt(c.call.Return, key)
 		c.call.Outcome = history.Busy
 		if s.holders[key] == nobody || double {
 			s.planted = s.planted || double
@@ -150,11 +153,18 @@ func (s *simulation) step(c *simulated) {
 		}
 		c.holding = false
 	}
-	c.call.Return = c.now + s.trip()
-	if c.doubt = s.rng.Float64() < s.Unknown; c.doubt {
+	if c.doubt = s.rng.Float64() < s.Unknown && !double; c.doubt {
 		c.call.Outcome = history.Unknown
 	}
 	s.h.Calls = append(s.h.Calls, c.call)
 	c.now = c.call.Return
 	s.next(c)
+}
+
+// holdsAt reports whether at a time to come some client will hold the key and
+// know it: whoever else is told then that he holds it contradicts that.
+func (s *simulation) holdsAt(at int64, key uint32) bool {
+	return slices.ContainsFunc(s.clients, func(c simulated) bool {
+		return int(c.id) == s.holders[key] && c.call.Kind == history.KindRelease && c.call.Invoke > at
+	})
 }
