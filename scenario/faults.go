@@ -31,14 +31,16 @@ func (f Fault) end(topology string) Duration {
 	if f.kind().Target != TargetEach {
 		return f.At + f.For
 	}
-	servers := Duration(3)
+	servers, room := Duration(3), electionRoom
 	switch topology {
+	case topologyGalera:
+		room = rejoinRoom
 	case TopologySingle:
 		servers = 1
 	case topologyQuorum:
 		servers = 5
 	}
-	return f.At + servers*(f.For+electionRoom)
+	return f.At + servers*(f.For+room)
 }
 
 // aimsAtClient reports whether a fault hits one client, and so needs that client
@@ -151,6 +153,11 @@ func withDefaults(spec FaultSpec, sc Scenario) Fault {
 // electionRoom is the time that servers may take to agree on another leader, and
 // clients to find it, once a fault is over.
 const electionRoom = Duration(3 * time.Second)
+
+// rejoinRoom is the time that a server of a Galera group may take to be of it again
+// after a crash: it starts twice, once to see what it has, and is let in when the
+// others have left it behind and sent it the rest.
+const rejoinRoom = Duration(10 * time.Second)
 
 // recovery is the time that must be left after a fault's end for what follows
 // to be seen: the paused holder ends its hold, and somebody else gets the lock,
