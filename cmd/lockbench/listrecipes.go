@@ -31,6 +31,8 @@ type listedRecipe struct {
 	RoundTrips int      `json:"round_trips"`
 	Requests   []string `json:"requests"`
 	Topologies []string `json:"topologies"`
+	// Apart lists those on which it is known to have a holder at each server.
+	Apart []string `json:"apart,omitempty"`
 }
 
 // exampleTTL is the lease for which the list tells a takeover bound: one that
@@ -41,7 +43,7 @@ func describeRecipe(i impls.Info) listedRecipe {
 	l := listedRecipe{
 		ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Fails: i.Fails, Bound: string(i.Bound),
 		Has: texts(inOrder(i.Has)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
-		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies),
+		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), Apart: i.Apart,
 	}
 	if i.Takeover != nil {
 		l.Takeover = i.Takeover(exampleTTL).String()
@@ -140,7 +142,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 			}
 			facts = append(facts, []struct{ name, text string }{
 				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ") + "; and of every recipe " + strings.Join(scenario.Places(), ", ")},
-				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
+				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"each server grants it by itself on: ", strings.Join(r.Apart, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
 			}...)
 		}
 		beside := !below
