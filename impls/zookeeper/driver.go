@@ -34,6 +34,8 @@ type driver struct {
 	// node. What finds it full is dropped.
 	wait chan impls.Step
 
+	watched watched // by the session, over all its connections
+
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
@@ -99,6 +101,7 @@ func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) 
 		now:     func() time.Time { return impls.Monotonic(d.cfg.Clock) },
 		connect: func(sent time.Time, timeout time.Duration, id int64) { d.connected(h, sent, timeout, id) },
 		heard:   d.heard,
+		watched: &d.watched, patience: d.cfg.Timeout,
 	}, nil
 }
 

@@ -18,6 +18,7 @@ type scripted struct {
 
 func (s *scripted) Read(b []byte) (int, error)  { return s.in.Read(b[:min(len(b), s.piece)]) }
 func (s *scripted) Write(b []byte) (int, error) { return len(b), nil }
+func (s *scripted) Close() error                { return nil }
 
 func packet(words ...uint32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(4*len(words)))
@@ -40,7 +41,7 @@ func TestHeard(t *testing.T) {
 		var opcode, failure int32
 		base := time.Now()
 		s := &scripted{piece: piece}
-		c := &heardConn{Conn: s, now: func() time.Time { return now },
+		c := &heardConn{Conn: s, now: func() time.Time { return now }, watched: &watched{},
 			connect: func(sent time.Time, d time.Duration, id int64) { connected, timeout, session = sent, d, id },
 			heard:   func(sent time.Time, op, code int32) { heard, opcode, failure = sent, op, code }}
 		send := func(at int, b []byte) {

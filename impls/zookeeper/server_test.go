@@ -43,6 +43,7 @@ func TestOnServer(t *testing.T) {
 		"a TTL that the server changes":   changedTTL,
 		"a dead server is no mystery":     deadServer,
 		"pings are told":                  tellsPings,
+		"watches come before replies":     rewatches,
 		"sequence wakes one":              wakes(sequence{}, false),
 		"writers wake one":                wakes(readWrite{}, false),
 		"the library's lock wakes one":    wakes(clientLock{}, false),

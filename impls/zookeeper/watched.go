@@ -1,0 +1,124 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// watched is what the driver watches, as the driver itself knows it: both learn
+// it from the packets that pass by. It lives as long as the session does, and
+// its connections take turns with it.
+type watched struct {
+	mu    sync.Mutex
+	nodes map[watch]bool
+}
+
+// watch is a node, and the events that are waited for: those of nodes that are
+// not there are others than those of their data or of their children.
+type watch struct {
+	kind watchKind
+	path string
+}
+
+type watchKind byte
+
+const (
+	ofData watchKind = iota
+	ofAbsence
+	ofChildren
+)
+
+// The requests that may ask for a watch, and that which asks for them all again.
+const (
+	opExists       = 3
+	opGetChildren  = 8
+	opGetChildren2 = 12
+	opSetWatches   = 101
+)
+
+// codeNoNode is the answer that there is no such node.
+const codeNoNode = -101
+
+// pathToWatch is the node that a request asks to watch, "" for none: after its
+// xid (4) and opcode (4) there are the path's length (4), the path, and a flag.
+func pathToWatch(opcode int32, request []byte) string {
+	switch opcode {
+	case opExists, opGetData, opGetChildren, opGetChildren2:
+	default:
+		return ""
+	}
+	path, rest := text(request[min(len(request), 8):])
+	if len(rest) < 1 || rest[0] == 0 {
+		return ""
+	}
+	return path
+}
+
+// text takes a text with its length (4) off the start of b.
+func text(b []byte) (s string, rest []byte) {
+	if len(b) < 4 {
+		return "", nil
+	}
+	n, rest := int(int32(binary.BigEndian.Uint32(b))), b[4:]
+	if n < 0 || n > len(rest) {
+		return "", nil
+	}
+	return string(rest[:n]), rest[n:]
+}
+
+// answered takes note of the answer to a request that asked for a watch.
+func (w *watched) answered(q question, code int32) {
+	if q.watch == "" {
+		return
+	}
+	kind := ofData
+	switch {
+	case q.opcode == opExists && code == codeNoNode:
+		kind = ofAbsence
+	case code != 0:
+		return // nothing is watched
+	case q.opcode == opGetChildren || q.opcode == opGetChildren2:
+		kind = ofChildren
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nodes == nil {
+		w.nodes = map[watch]bool{}
+	}
+	w.nodes[watch{kind, q.watch}] = true
+}
+
+// happened takes note of an event, which ends the watches that waited for it. Its
+// packet has, after the xid (4), zxid (8) and error code (4) of all, the event's
+// type (4), the session's state (4), and the path.
+func (w *watched) happened(packet []byte) {
+	if len(packet) < bodyStart+8 {
+		return
+	}
+	path, _ := text(packet[bodyStart+8:])
+	ends := map[uint32][]watchKind{
+		1: {ofAbsence},                     // created
+		2: {ofAbsence, ofData, ofChildren}, // deleted
+		3: {ofAbsence, ofData},             // changed
+		4: {ofChildren},                    // children changed
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, kind := range ends[binary.BigEndian.Uint32(packet[bodyStart:])] {
+		delete(w.nodes, watch{kind, path})
+	}
+}
+
+// end forgets all, as the driver does when its session has expired.
+func (w *watched) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.nodes)
+}
+
+// any reports whether something is watched.
+func (w *watched) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.nodes) > 0
+}
