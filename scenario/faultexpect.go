@@ -194,7 +194,8 @@ func endsConnections(k FaultKind) bool {
 }
 
 // goesOn reports whether servers of a topology go on to serve through a fault.
-// The time that an election takes is not part of what a recipe promises.
+// The time that an election takes is not part of what a recipe promises, and left
+// out where liveness is measured.
 func goesOn(topology string, k FaultKind) bool {
 	switch k.Action {
 	case ActDelay, ActThrottle, ActReset, ActMove, ActClose, ActClock:
@@ -203,6 +204,9 @@ func goesOn(topology string, k FaultKind) bool {
 		return topology == TopologySingle
 	case ActFull:
 		return false // one full member has all of a quorum refuse
+	}
+	if topology == topologyQuorum && k.Target == TargetLeader {
+		return true
 	}
 	_, numbered := k.Node()
 	return (topology == topologyQuorum || topology == topologyGalera) && (numbered || k.Target == TargetFollower || k.Target == TargetMinority)
