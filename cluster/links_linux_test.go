@@ -113,12 +113,14 @@ func TestCutLeader(t *testing.T) {
 // they use.
 func TestCutMaster(t *testing.T) {
 	t.Parallel()
-	c := clustertest.StartSpec(t, cluster.Spec{Backend: "redis", Topology: "replicated", Links: true})
+	c := clustertest.StartSpec(t, cluster.Spec{Backend: "redis", Topology: "replicated", Links: true, Settings: unhurried()})
 	t.Logf("ready after %d ms", c.Info().ReadyMS)
 	throughProxies(t, c)
 	spread(t, c.Addresses()[0], "a")
 	cut(t, c, "a", []int{0}, cutOff)
+	hurry(t, c, true)
 	now := leads(t, c, otherThan(0))
+	hurry(t, c, false)
 	talkTo(t, c.Addresses()[0], "SET lost 1\r\n", "+OK")
 	talkTo(t, c.Addresses()[now], "SET kept 1\r\n", "+OK")
 	for _, a := range c.Directory() {

@@ -56,6 +56,19 @@ func unhurried() map[string]string {
 	return map[string]string{"sentinel down-after-milliseconds": "600000"}
 }
 
+// hurry has the sentinels fail over at once where they would not, and no more
+// when a new master leads: a busy machine begins nothing of its own.
+func hurry(t *testing.T, c *cluster.Cluster, hurried bool) {
+	t.Helper()
+	after := unhurried()["sentinel down-after-milliseconds"]
+	if hurried {
+		after = "1000"
+	}
+	for _, a := range c.Directory() {
+		talkTo(t, a, "SENTINEL SET lockbench down-after-milliseconds "+after+"\r\n", "+OK")
+	}
+}
+
 // spread sets a key and waits until both replicas have it. (WAIT is for what
 // its own connection wrote.)
 func spread(t *testing.T, address, key string) {
@@ -115,10 +128,19 @@ func TestRedisReplicated(t *testing.T) {
 // TestRedisSettings: the sentinels' settings are the caller's too.
 func TestRedisSettings(t *testing.T) {
 	t.Parallel()
-	c := clustertest.Start(t, "redis", "replicated", map[string]string{"sentinel down-after-milliseconds": "700", "min-replicas-to-write": "1", "appendonly": "yes"})
-	for name, want := range map[string]string{"sentinel down-after-milliseconds": "700", "min-replicas-to-write": "1", "appendonly": "yes"} {
-		if got := c.Info().Settings[name]; got != want {
-			t.Errorf("%s reads back %q, want %q", name, got, want)
+	set := map[string]string{"sentinel down-after-milliseconds": "700", "min-replicas-to-write": "1", "appendonly": "yes"}
+	for _, tt := range []struct{ set, want map[string]string }{
+		{nil, map[string]string{
+			"sentinel down-after-milliseconds": "1000", "sentinel failover-timeout": "3000", "sentinel quorum": "2",
+			"sentinel parallel-syncs": "1", "repl-diskless-sync-delay": "0", "min-replicas-to-write": "0",
+		}},
+		{set, set},
+	} {
+		c := clustertest.Start(t, "redis", "replicated", tt.set)
+		for name, want := range tt.want {
+			if got := c.Info().Settings[name]; got != want {
+				t.Errorf("%s reads back %q, want %q", name, got, want)
+			}
 		}
 	}
 	run := clustertest.Run(t)
@@ -135,18 +157,9 @@ func TestRedisFailover(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			c := clustertest.Start(t, "redis", "replicated")
-			for name, want := range map[string]string{
-				"sentinel down-after-milliseconds": "1000", "sentinel failover-timeout": "3000", "sentinel quorum": "2",
-				"sentinel parallel-syncs": "1", "repl-diskless-sync-delay": "0", "min-replicas-to-write": "0",
-			} {
-				if got := c.Info().Settings[name]; got != want {
-					t.Errorf("%s reads back %q, want %q", name, got, want)
-				}
-			}
-			// On a busy machine the sentinels may have chosen already.
-			old, back := leads(t, c, anyNode), func() error { return nil }
-			spread(t, c.Addresses()[old], "a")
+			c := clustertest.Start(t, "redis", "replicated", unhurried())
+			spread(t, c.Addresses()[0], "a")
+			old, back := 0, func() error { return nil }
 			switch how {
 			case "kill":
 				if err := c.Kill(ctx, old); err != nil {
@@ -167,13 +180,17 @@ func TestRedisFailover(t *testing.T) {
 			if err := c.Healthy(ctx); how != "asked" && !errors.Is(err, cluster.ErrServer) {
 				t.Errorf("healthy meanwhile: %v", err)
 			}
+			if how != "asked" {
+				hurry(t, c, true)
+			}
 			now := leads(t, c, otherThan(old))
+			hurry(t, c, false)
 			talkTo(t, c.Addresses()[now], "EXISTS a\r\n", ":1")
 			if err := back(); err != nil {
 				t.Fatal(err)
 			}
 			healthy(t, c)
-			// Or choose once more.
+			// They may have chosen once more before they were told not to.
 			now = leads(t, c, anyNode)
 			spread(t, c.Addresses()[now], "c")
 			for _, a := range c.Addresses() {
