@@ -95,15 +95,15 @@ type Node struct {
 // NodeCounters are one server's counters since its start.
 type NodeCounters struct {
 	Node string
-	// Follower: it applies what a leader sends it, which its own counters do
-	// not tell from what clients send; so there are none. Figures that span a
-	// change of leader mean nothing.
+	// Follower: it applies what a leader sends it, or its equals do, which its own
+	// counters do not tell from what clients send; so there are none. Figures that
+	// span a change of leader mean nothing.
 	Follower bool
 	Counters map[string]int64
 }
 
 // startLimit is how long a cluster may take to serve. The slowest needs about
-// three seconds on an idle machine.
+// four seconds on an idle machine.
 const startLimit = 60 * time.Second
 
 // Backends lists the backends that can be started, in the order of reports.

@@ -92,6 +92,11 @@ func TestGalera(t *testing.T) {
 		}
 	}
 
+	// What a server applies for others counts as what its own clients send.
+	if counters, err := c.Counters(ctx); err != nil || len(counters) != 3 || !counters[1].Follower || len(counters[1].Counters) != 0 {
+		t.Errorf("counters %+v, %v", counters, err)
+	}
+
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var done int

@@ -243,6 +243,9 @@ func (mysql) facts(ctx context.Context, c *Cluster, n *Node) (facts, error) {
 }
 
 func (m mysql) counters(ctx context.Context, c *Cluster, n *Node) (map[string]int64, error) {
+	if c.spec.Topology == galera {
+		return nil, errFollower // of the others, as each of them is of it
+	}
 	if c.spec.Topology == "replicated" {
 		refuses, err := mysqlRefuses(ctx, c, n)
 		if err != nil || refuses {

@@ -166,8 +166,17 @@ func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 }
 
 // update runs a statement that matches one row if the attempt still owns it,
-// else none.
+// else none, again as long as the server refuses for the moment.
 func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
+	for {
+		err := c.updateOnce(ctx, doing, key, stmt, args...)
+		if !errors.Is(err, errRefused) || c.cfg.Clock.Sleep(ctx, c.cfg.Wait.Next()) != nil {
+			return err
+		}
+	}
+}
+
+func (c *rowClient) updateOnce(ctx context.Context, doing, key, stmt string, args ...any) error {
 	if err := started(ctx, doing, key); err != nil {
 		return err
 	}
