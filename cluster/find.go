@@ -83,16 +83,18 @@ func (s search) missing(what, command string) error {
 	return &MissingError{Backend: s.backend, What: what, Command: command}
 }
 
-// MissingError is the ErrMissing of a backend.
+// MissingError is the ErrMissing of a backend, or of one of its topologies.
 type MissingError struct {
-	Backend string
-	What    string // was not found
-	Command string // that brings it
+	Backend  string
+	Topology string // the one that lacks it; "" is any
+	What     string // was not found
+	Command  string // that brings it
 }
 
 // Error says what is missing, and what to do next.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s is %v: %s; get it by `%s`, or name one by --server %s=PATH", e.Backend, ErrMissing, e.What, e.Command, e.Backend)
+	subject := strings.TrimSpace(e.Backend + " " + e.Topology)
+	return fmt.Sprintf("%s is %v: %s; get it by `%s`, or name one by --server %s=PATH", subject, ErrMissing, e.What, e.Command, e.Backend)
 }
 
 // Is makes it an ErrMissing.

@@ -48,9 +48,9 @@ func galeraProvider(server string) string {
 func missingGalera(b Binary) error {
 	switch {
 	case b.Product != "MariaDB":
-		return &MissingError{Backend: "mysql", What: "a galera topology takes MariaDB, and " + b.Path + " is " + b.Product, Command: packages("mysql")}
+		return &MissingError{Backend: "mysql", Topology: galera, What: "a galera topology takes MariaDB, and " + b.Path + " is " + b.Product, Command: packages("mysql")}
 	case b.Extra[galera] == "":
-		return &MissingError{Backend: "mysql", What: "libgalera_smm.so, by which MariaDB servers of a galera topology agree, was not found", Command: "apt-get install --no-install-recommends galera-4"}
+		return &MissingError{Backend: "mysql", Topology: galera, What: "libgalera_smm.so, by which MariaDB servers of a galera topology agree, was not found", Command: "apt-get install --no-install-recommends galera-4"}
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func (r *runner) startClusters(ctx context.Context) error {
 			defer mu.Unlock()
 			switch {
 			case errors.Is(err, cluster.ErrMissing):
-				r.missing[n.key.backend] = err.Error()
-				r.Progress.Note(fmt.Sprintf("%s: %v", n.key.backend, err))
+				r.missing[n.key], r.environment.Missing[n.key.backend] = err.Error(), err.Error()
+				r.Progress.Note(err.Error()) // it names the backend
 			case err != nil:
 				errs = append(errs, err)
 			default:

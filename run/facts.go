@@ -46,22 +46,33 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 // errNoServer: the controls have no server that could be hurt.
 var errNoServer = errors.New("lockbench itself serves this lock, so there is no server to hurt")
 
-// canFault tells why a fault cannot be, or nil.
+// canFault tells why a fault cannot be, or nil. What no aim can mend comes first.
 func canFault(backend, topology string, k scenario.FaultKind, settings map[string]string) error {
 	switch {
 	case k.OnClient():
 		return nil
 	case backend == BackendReference:
 		return errNoServer
+	}
+	if err := suffers(cluster.Spec{Backend: backend, Topology: topology, Settings: settings}, k); err != nil {
+		return err
+	}
+	switch {
 	case equals(backend, topology) && slices.Contains([]string{scenario.TargetLeader, scenario.TargetFollower}, k.Target):
 		return fmt.Errorf("%w: nobody leads among them; aim at %s or node:1", cluster.ErrUnsupported, scenario.TargetServing)
 	case topology == "sharded" && slices.Contains([]string{scenario.TargetMinority, scenario.TargetMajority}, k.Target):
 		return fmt.Errorf("%w: each server has keys of its own, so there is no quorum; aim at %s", cluster.ErrUnsupported, scenario.TargetServing)
+	}
+	return nil
+}
+
+// suffers tells why servers cannot suffer a fault's action, whichever of them it
+// hits, or nil.
+func suffers(spec cluster.Spec, k scenario.FaultKind) error {
+	switch {
 	case k.Wire() && k.Action != scenario.ActCut:
 		return nil // the wire carries it, whatever the servers are
-	}
-	spec := cluster.Spec{Backend: backend, Topology: topology, Settings: settings}
-	if k.Action == scenario.ActCut && spec.Suffers(scenario.ActCutPeers) != nil {
+	case k.Action == scenario.ActCut && spec.Suffers(scenario.ActCutPeers) != nil:
 		return fmt.Errorf("%w: there are no links between them to be cut; use %s", cluster.ErrUnsupported, scenario.ActCutClients)
 	}
 	return spec.Suffers(k.Action)

@@ -46,6 +46,8 @@ func TestFactsOfServersUnderFaults(t *testing.T) {
 		{"memcached/cas", "single", "leader-slow-disk", nil, "nothing to disk", true},
 		{"mysql/lease-row", "single", "leader-restart", nil, "", true},
 		{"mysql/lease-row", "single", "leader-clock", nil, "", false},
+		{"mysql/lease-row", "galera", "leader-pause", nil, "nobody leads", true},
+		{"mysql/lease-row", "galera", "leader-flush", nil, "no command", false},
 		{"reference/mutex", "single", "leader-kill", nil, "no server to hurt", false},
 		{"reference/mutex", "single", "holder-pause", nil, "", true},
 	} {

@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		Schema: scenario.SchemaVersion, Lockbench: o.Version, Suite: o.Suite, Seed: o.Seed,
 		Started: started.UTC(), Host: describeHost(), Warnings: []string{},
 	}
-	r.environment = scenario.Environment{Host: doc.Host, Lockbench: o.Version, Drivers: driverVersions(), Missing: r.missing, Started: doc.Started}
+	r.environment = scenario.Environment{Host: doc.Host, Lockbench: o.Version, Drivers: driverVersions(), Missing: map[string]string{}, Started: doc.Started}
 	if r.dropper != nil {
 		r.environment.Network = netdrop.Settings()
 	}
@@ -145,15 +145,15 @@ type runner struct {
 
 	mu       sync.Mutex // guards what follows, once scenarios run
 	clusters map[clusterKey]*cluster.Cluster
-	uses     map[clusterKey]int // scenarios to come
-	anew     int                // clusters that were started again
-	missing  map[string]string  // backend: why it cannot be had; fixed when the clusters have started
+	uses     map[clusterKey]int    // scenarios to come
+	anew     int                   // clusters that were started again
+	missing  map[clusterKey]string // why it cannot be had; fixed when the clusters have started
 }
 
 func newRunner(o Options, dir *folder, sup *supervise.Run) (_ *runner, err error) {
 	r := &runner{
 		Options: o, dir: dir, sup: sup, clock: history.NewClock(),
-		clusters: map[clusterKey]*cluster.Cluster{}, uses: map[clusterKey]int{}, missing: map[string]string{},
+		clusters: map[clusterKey]*cluster.Cluster{}, uses: map[clusterKey]int{}, missing: map[clusterKey]string{},
 	}
 	if r.needs, r.keys, err = needs(o.Scenarios, o.Find); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 		res.Status, res.Reason = scenario.StatusInterrupted, "the run was interrupted before it began"
 		return res
 	}
-	if why, ok := r.missing[info.Backend]; ok && r.cluster(i) == nil {
+	if why, ok := r.missing[r.keys[i]]; ok {
 		res.Status, res.Reason = scenario.StatusMissing, why
 		return res
 	}

@@ -137,7 +137,7 @@ type Environment struct {
 	Lockbench string            `json:"lockbench"`
 	Drivers   map[string]string `json:"drivers"` // client module versions
 	Clusters  []ClusterInfo     `json:"clusters"`
-	Missing   map[string]string `json:"missing,omitempty"` // backend: why, and how to get it
+	Missing   map[string]string `json:"missing,omitempty"` // backend: why it, or a topology of it, and how to get it
 	Started   time.Time         `json:"started"`
 	// Network is how the run's own network is set, in which the kernel drops
 	// packets; empty where the run has none.
