@@ -34,9 +34,10 @@ func (d *derivation) costs() {
 	requests := servers
 	var sum, cpu int64
 	if requests == "" {
-		matched := false
+		told, matched := false, false
 		for _, s := range d.samples.Servers {
 			cpu += s.CPUNS
+			told = told || len(s.Counters) > 0
 			for name, n := range s.Counters {
 				if slices.ContainsFunc(d.info.Requests, func(p string) bool { return counts(p, name) }) {
 					matched = true
@@ -44,7 +45,10 @@ func (d *derivation) costs() {
 				}
 			}
 		}
-		if !matched {
+		switch {
+		case !told:
+			requests = "no server's counters tell what clients asked of it from what the servers send one another"
+		case !matched:
 			requests = "the servers count none of the requests that this recipe sends"
 		}
 	}

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/scenario"
@@ -22,5 +23,22 @@ func TestCountersReadLate(t *testing.T) {
 	s.in.samples.CountedFrom = start + 3100*int64(ms)
 	if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU != nil || r.Unmeasured["requests_per_acquire"] == "" {
 		t.Errorf("requests %v, server CPU %v with nobody to lay them to", *r.RequestsPerAcquire, *r.ServerCPU)
+	}
+}
+
+// TestRequestsNotCounted: why there is no figure is told as it is: the servers count
+// nothing of clients alone, or other requests than the recipe's.
+func TestRequestsNotCounted(t *testing.T) {
+	for want, counters := range map[string]map[string]int64{
+		"send one another":       {},
+		"that this recipe sends": {"ping": 7},
+	} {
+		s := newStory(leased(), 1)
+		s.hold(0, "a", 10, 20, 30)
+		s.in.samples.Servers = []scenario.ServerSample{{Node: "n", CPUNS: 4 * ms, Counters: counters}}
+		s.in.samples.CountedFrom, s.in.samples.CountedTo = start, start+sec
+		if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU == nil || !strings.Contains(r.Unmeasured["requests_per_acquire"], want) {
+			t.Errorf("%v: %v, %q", counters, r.RequestsPerAcquire, r.Unmeasured["requests_per_acquire"])
+		}
 	}
 }
