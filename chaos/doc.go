@@ -14,7 +14,8 @@
 // Every step is on a stack with its way back before it is taken, and in the
 // journal, which outlives us. The stack is undone from its top whatever happens:
 // at the end of each fault, and for what is left at the end of the run, after an
-// error or a panic, on a context of its own.
+// error or a panic, on a context of its own. Only clients that stand still when
+// the run ends go on before the rest, since others' rules are lifted by them.
 //
 // Faults go only to processes that the run itself started: chaos reaches clients
 // through the Process interface, whose signals check that the process is still

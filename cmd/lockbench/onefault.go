@@ -138,7 +138,7 @@ func parameters(k scenario.FaultKind) []scenario.Entry {
 	}
 	add(true, "step", steps)
 	add(true, "nth", "with a step: which of the clients that come there (default 1, the first)")
-	add(k.OnHolder() || k.Target == scenario.TargetServing, "after", "it waits for a hold as old as this share of the TTL")
+	add(k.OnHolder() || k.Target == scenario.TargetServing, "after", "with the targets holder and leader-serving-holder: it waits for a hold as old as this share of the TTL")
 	return list
 }
 
