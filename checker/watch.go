@@ -35,7 +35,7 @@ import (
 //   - updates that a register lost without two accepted writes that show it, as where
 //     the outcome of one of them is unknown;
 //   - what a late answer says of an attempt whose client has gone on since;
-//   - refusals on a key with more than maxGhosts attempts of which nobody knows
+//   - refusals on a key with some sixty attempts or more of which nobody knows
 //     whether they still have the lock, and those after grants contradicted one
 //     another;
 //   - whatever the clocks leave in doubt: all clients' stamps are taken to be as

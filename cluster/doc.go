@@ -34,13 +34,12 @@
 //
 // But for galera none needs more than its backend's server. Timings are
 // production defaults but for those that would make every failover last too
-// long: the sentinels'
-// down-after-milliseconds (1000) and failover-timeout (3000), the replicas'
-// repl-diskless-sync-delay (0), and MariaDB's and MySQL's net timeout of
-// replicas (4 s), time between tries to connect (1 s) and timeout of
-// semi-synchronous commits (3000 ms), and by which silent members of a Galera
-// cluster are left behind (suspected after 2 s and not 5, by all after 5 s and not
-// 15). They are read back into Info.Settings.
+// long: the sentinels' down-after-milliseconds (1000) and failover-timeout
+// (3000), the replicas' repl-diskless-sync-delay (0), MariaDB's and MySQL's net
+// timeout of replicas (4 s), time between tries to connect (1 s) and timeout of
+// semi-synchronous commits (3000 ms), and those by which silent members of a
+// Galera cluster are left behind (suspected after 2 s and not 5, by all after 5 s
+// and not 15). They are read back into Info.Settings.
 //
 // # Faults of nodes
 //

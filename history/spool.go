@@ -14,8 +14,7 @@ import (
 // A call takes 52 bytes there, little endian: client, sequence number (4 bytes
 // each); kind, outcome, flags, which fields follow (1 each); key (4), attempt
 // (16), invoke, return (8 each), the number of its stream (4). Then come those of
-// the further fields that are not zero, 8 bytes each. Most calls have none, and
-// what is written need not be read three times over.
+// the further fields that are not zero, 8 bytes each; most calls have none.
 type spool struct {
 	file  *os.File
 	out   *bufio.Writer

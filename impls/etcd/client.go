@@ -34,7 +34,8 @@ func describe(i impls.Info) impls.Info {
 	// The server looks for expired leases twice a second, and revokes them by
 	// a write of its own.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + time.Second }
-	// Until then the driver sends every so manieth request there.
+	// The driver deals its requests out to all servers, and some of them to a silent
+	// one until that has been asked in vain whether it is there.
 	i.Notices = func(_, timeout time.Duration) time.Duration { return silence + timeout }
 	return i
 }

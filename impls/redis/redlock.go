@@ -240,8 +240,9 @@ func (c *redlocks) free(ctx context.Context, key string, a impls.Attempt) error 
 // Cleanup takes the attempt out of all masters. It had the lock if a majority
 // had it: what a minority had, because it collided there or was asked again too
 // late, has kept nobody out. It is definite once less than a majority can have
-// anything of it: those that do not answer forget it with its TTL. A SET that is still on its way on a connection that was given up may be
-// carried out after it; what it leaves ends with its TTL too.
+// anything of it: those that do not answer forget it with its TTL. A SET that is
+// still on its way on a connection that was given up may be carried out after it;
+// what it leaves ends with its TTL too.
 func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("clean up %s: %w", key, impls.NotSent(err))
