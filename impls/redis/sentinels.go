@@ -37,7 +37,7 @@ type sentinels struct {
 	timeout time.Duration // for one of them
 
 	mu    sync.Mutex
-	list  []*redis.SentinelClient // first whoever has answered last
+	list  []*redis.SentinelClient // as they are asked: first who has answered last, unless that led nowhere
 	epoch uint64                  // of the newest master that the client has heard of
 }
 
