@@ -135,9 +135,9 @@ func Supports(backend, topology, action string) error {
 	reason := reasonAgainst(backend, action)
 	switch {
 	case action == scenario.ActCutPeers && !hasLinks(d, topology):
-		reason = fmt.Sprintf("the servers of a %s %s know nothing of one another; use %s", backend, topology, scenario.ActCutClients)
+		reason = fmt.Sprintf("the servers of %s (%s) know nothing of one another; use %s", backend, topology, scenario.ActCutClients)
 	case action == scenario.ActMove && (topology == galera || reason == "" && !hasLinks(d, topology)):
-		reason = fmt.Sprintf("nobody leads among the servers of a %s %s", backend, topology)
+		reason = fmt.Sprintf("nobody leads among the servers of %s (%s)", backend, topology)
 	}
 	if reason != "" {
 		return fmt.Errorf("%w: %s", ErrUnsupported, reason)
