@@ -4,7 +4,8 @@
 // A client is a session; the nodes that it creates are ephemeral and vanish
 // with it. The driver keeps the session alive by itself and hides how; this
 // package listens on its connection (see heard.go) to know until when the
-// servers have certainly heard of the client.
+// servers have certainly heard of the client, and what it watches (watched.go),
+// since on a new connection the driver may else miss an event.
 //
 // Each recipe has a file of its own, with its description above it; driver.go
 // says how the driver is set up, client.go what recipes ask of it, session.go
