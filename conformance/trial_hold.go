@@ -95,6 +95,9 @@ func refusal(t *trial) {
 			if ans.ok() && !inLease(t.look(held), ans.Returned) {
 				t.nothing("the lease was over before it could be tried")
 			}
+			if ans.Outcome == history.Unknown {
+				t.nothing("a try of a held lock had no definite answer: %s", ans.Error)
+			}
 			t.see(impls.NonBlocking, No, "a try of a held lock came to %s: %s", ans.Outcome, ans.Error)
 			return
 		}
@@ -188,6 +191,8 @@ func extended(t *trial) {
 			return
 		case !ans.ok() && !inLease(before, ans.Returned):
 			t.nothing("a lease of %v was over between two renewals", t.Config.TTL)
+		case ans.Outcome == history.Unknown: // it may have been extended
+			t.nothing("extending a hold %v after its grant had no definite answer: %s", since(start, ans.Sent), ans.Error)
 		case !ans.ok():
 			t.see(impls.Extends, No, "extending a hold %v after its grant came to: %s", since(start, ans.Sent), ans.Error)
 			return
