@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
@@ -37,7 +38,7 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 		fmt.Fprintln(w, line)
 	}
 	if x.Cause != "" {
-		fmt.Fprintln(w, "cause:", x.Cause)
+		fmt.Fprintln(w, causeText(x.Cause))
 	}
 	moments := momentsOf(x.Calls)
 	if len(moments) == 0 {
@@ -93,7 +94,11 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 		}
 		cells[k] = m.text
 		if both > 1 && m.held > 0 {
-			cells[k] += " <- " + counted(both) + " hold it"
+			note := " <- " + counted(both) + " hold it"
+			if last := len(cells) - 1; k < last && len(m.text+note) >= column {
+				k = last // beside the grant it would push the columns after it aside
+			}
+			cells[k] += note
 		}
 		row(fmt.Sprintf("%.6f", time.Duration(m.at).Seconds()), cells)
 		if i+1 < len(moments) && moments[i+1].at-m.at > int64(time.Millisecond) {
@@ -106,6 +111,14 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 			row("+ "+(time.Duration(moments[i+1].at-m.at)).Round(time.Microsecond).String(), gap)
 		}
 	}
+}
+
+// causeText is the line that tells of a violation's cause.
+func causeText(cause string) string {
+	if cause == checker.NoKnownCause {
+		return cause
+	}
+	return "cause: " + cause
 }
 
 // faultMoments are the beginnings and ends of a witness's faults.
