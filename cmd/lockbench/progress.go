@@ -106,7 +106,7 @@ func (p *progress) outcome(r scenario.Result) string {
 	}
 	words := []string{}
 	if r.Throughput != nil {
-		words = append(words, fmt.Sprintf("%.0f/s", *r.Throughput))
+		words = append(words, rateText(*r.Throughput))
 	}
 	s := r.Safety
 	switch {
@@ -115,7 +115,10 @@ func (p *progress) outcome(r scenario.Result) string {
 	case r.Workload.Kind != scenario.Uncontended:
 		words = append(words, fmt.Sprintf("%s, promise %s, %s", s.Verdict, s.Promise, s.Liveness))
 	}
-	if s.Overlaps > 0 {
+	switch {
+	case s.Overlaps == 1:
+		words = append(words, "1 overlap")
+	case s.Overlaps > 1:
 		words = append(words, fmt.Sprintf("%d overlaps", s.Overlaps))
 	}
 	for _, f := range r.Faults {
@@ -129,6 +132,15 @@ func (p *progress) outcome(r scenario.Result) string {
 		return text + "  " + p.paint(red, "NOT AS EXPECTED")
 	}
 	return text
+}
+
+// rateText is a number of grants a second. Holds of seconds leave few, which
+// rounded to none would look like a lock that was never granted.
+func rateText(perSecond float64) string {
+	if 0 < perSecond && perSecond < 9.95 {
+		return fmt.Sprintf("%.2g/s", perSecond)
+	}
+	return fmt.Sprintf("%.0f/s", perSecond)
 }
 
 // measuredProperties sums up what was found of a recipe's properties.

@@ -31,3 +31,21 @@ func TestProgressColumns(t *testing.T) {
 		}
 	}
 }
+
+// A lock that is held for seconds is granted seldom, and yet it is granted.
+func TestProgressSmallNumbers(t *testing.T) {
+	for perSecond, want := range map[float64]string{0: "0/s", 0.083: "0.083/s", 0.58: "0.58/s", 4: "4/s", 9.94: "9.9/s", 9.97: "10/s", 1234.4: "1234/s"} {
+		if got := rateText(perSecond); got != want {
+			t.Errorf("%v grants a second read %q, want %q", perSecond, got, want)
+		}
+	}
+	asExpected := true
+	for overlaps, want := range map[int64]string{0: "unsafe, promise kept, live", 1: "unsafe, promise kept, live; 1 overlap", 2: "unsafe, promise kept, live; 2 overlaps"} {
+		r := scenario.Result{Status: scenario.StatusDone, AsExpected: &asExpected}
+		r.Workload.Kind = scenario.HotKey
+		r.Safety.Verdict, r.Safety.Promise, r.Safety.Liveness, r.Safety.Overlaps = scenario.Unsafe, scenario.Kept, scenario.Live, overlaps
+		if got := newProgress(&bytes.Buffer{}, scenario.Resolved{}).outcome(r); got != want {
+			t.Errorf("%d overlaps read %q, want %q", overlaps, got, want)
+		}
+	}
+}
