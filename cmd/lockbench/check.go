@@ -45,7 +45,7 @@ With --format json there is one document for each history, one after another.
 
 --explain N draws the N-th violation as a timeline. --export writes the history in another format
 instead of judging it.`,
-		Example: `  lockbench check results/20260102-030405-quick
+		Example: `  lockbench check results/2026-01-31T120000-quick
   lockbench check --model lease --ttl 30s production-lock.jsonl
   lockbench check --model mutex jepsen/store/latest/history.edn --explain 1`,
 		Args: argCount(cobra.MinimumNArgs(1), "a run's folder, a scenario's folder, or history files"),

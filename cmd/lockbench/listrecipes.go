@@ -163,7 +163,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 		}
 	}
 	b.WriteString("\n")
-	for _, line := range foldWords("TRIPS: round trips of an uncontended acquire and release together, those to several servers at once counted each. `lockbench list recipes ID` tells more of one, `lockbench list properties` what the words after \"has\" mean.", width) {
+	for _, line := range foldWords("BOUND: what ends the lock of a holder that died. TRIPS: round trips of an uncontended acquire and release together, those to several servers at once counted each. `lockbench list recipes ID` tells more of one, `lockbench list properties` what the words after \"has\" mean.", width) {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -94,9 +94,10 @@ func unknownFault(name string) error {
 		known = append(known, f.Name)
 	}
 	target, _, _ := strings.Cut(name, "-")
+	_, numbered := scenario.FaultKind{Target: target}.Node()
 	for _, action := range scenario.FaultActions() {
 		known = append(known, action.Action)
-		if slices.Contains(action.Targets, anyNode) && strings.HasPrefix(target, "node:") {
+		if slices.Contains(action.Targets, anyNode) && numbered {
 			known = append(known, target+"-"+action.Action)
 		}
 	}

@@ -19,8 +19,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report DIR...",
 		Short: "Rebuild the reports of a run; several runs side by side",
 		Long: `Report rebuilds report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from
-its result.json, and prints the table. Given several folders it also puts the runs side by side, in
-the folder named by --out.`,
+its result.json, and prints the table. Given several folders it puts the runs side by side instead, in
+a report.html and a report.md in the folder named by --out, and prints where that is.`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range args {
@@ -54,7 +54,7 @@ the folder named by --out.`,
 			if err := reports.Several(args, out); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, shorten(out))
+			fmt.Fprintln(a.stdout, "report:", shorten(filepath.Join(out, reports.FileHTML)))
 			return nil
 		},
 	}

@@ -107,7 +107,7 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 	case cmd.Flags().Changed("workload"):
 		return file, usage(fmt.Errorf("--workload makes an experiment of its own; leave it out to run %[1]s, or leave %[1]s out", args[0]))
 	case len(args) == 0 && cmd.Flags().Changed("fault"):
-		return file, usage(errors.New("--fault needs --workload too, or the name of a suite"))
+		return file, usage(errors.New("--fault needs --workload too, such as --workload guarded-counter (see lockbench list workloads), or the name of a suite"))
 	default:
 		if file, err = loadSuite(args); err != nil {
 			return file, err
