@@ -128,3 +128,21 @@ func TestCountersOfServersThatChanged(t *testing.T) {
 		}
 	}
 }
+
+// What one topology lacks is not said of the others, even when their servers are gone.
+func TestMissingIsToldOfOneTopology(t *testing.T) {
+	list := []scenario.Scenario{{Recipe: "mysql/lease-row", Topology: "galera"}, {Recipe: "mysql/lease-row", Topology: "single"}}
+	_, keys, err := needs(list, all.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{Options: Options{Find: all.Find}, keys: keys, missing: map[clusterKey]string{keys[0]: "no provider"}}
+	for i, want := range []struct {
+		status scenario.Status
+		reason string
+	}{{scenario.StatusMissing, "no provider"}, {scenario.StatusFailed, "no mysql cluster is up"}} {
+		if got := r.scenario(t.Context(), i, list[i]); got.Status != want.status || !strings.Contains(got.Reason, want.reason) {
+			t.Errorf("%s: %s, %q", list[i].Topology, got.Status, got.Reason)
+		}
+	}
+}
