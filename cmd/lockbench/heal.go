@@ -47,7 +47,7 @@ func (a *app) watchdogCommand() *cobra.Command {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 			swept, err := supervise.Guard(args[0], a.stdin)
 			if swept != nil {
-				fmt.Fprintf(a.stderr, "lockbench: cleared away after a killed run: %v\n", swept)
+				fmt.Fprintf(a.stderr, "lockbench: cleared away after %v\n", swept)
 			}
 			return err
 		},

@@ -79,7 +79,7 @@ func TestWatchdogIsNotToBeStopped(t *testing.T) {
 		t.Error(err)
 	}
 	pipe.Close()
-	if err := cmd.Wait(); err != nil || said.String() != "lockbench: cleared away after a killed run: "+deadRunSaid {
+	if err := cmd.Wait(); err != nil || said.String() != "lockbench: cleared away after "+deadRunSaid {
 		t.Errorf("%v, %q", err, &said)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
