@@ -114,10 +114,5 @@ func (p *part) keepStuck() {
 			best, longest = a.acquire, waited
 		}
 	}
-	w := Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}
-	if best == none {
-		p.keep(w)
-		return
-	}
-	p.keep(w, best)
+	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}, best)
 }

@@ -6,8 +6,9 @@
 // and has the server end those that nobody waits for any more; table.go creates
 // tables; orders.go is the table in which a row is a lock; rowtable.go,
 // rowlock.go and pool.go are the rows that transactions lock, and the
-// connections they need; hold.go is a lock that nothing renews; outcome.go says
-// which errors mean what.
+// connections they need; primary.go finds the server that takes writes among
+// several, and galera.go one of a group that all do; hold.go is a lock that
+// nothing renews; outcome.go says which errors mean what.
 //
 // It may import impls and the driver, nothing else of lockbench.
 package mysql
