@@ -23,7 +23,15 @@ func (d *derivation) rates() {
 	for i := range calls {
 		c := &calls[i]
 		d.follow(open, c)
-		if !asks(c) || !d.measured(c) {
+		if !asks(c) {
+			continue
+		}
+		// When somebody got the lock counts here, however long ago he asked: who
+		// waited through the warm-up's end has it like anybody else.
+		if c.Outcome == history.Held && d.within(c.Return) {
+			r.PerSecond[(c.Return-d.samples.Start)/int64(time.Second)]++
+		}
+		if !d.measured(c) {
 			continue
 		}
 		if c.Outcome == history.Unknown {
@@ -36,7 +44,6 @@ func (d *derivation) rates() {
 		case history.Held:
 			r.Acquired++
 			perClient[c.Client]++
-			r.PerSecond[(c.Return-d.samples.Start)/int64(time.Second)]++
 		case history.Busy:
 			r.Busy++
 			r.Failed++

@@ -140,8 +140,11 @@ func (d *derivation) incomplete() string {
 // measured reports whether c counts: it returned within the window and was not
 // begun in the warm-up.
 func (d *derivation) measured(c *history.Call) bool {
-	return c.Flags&history.FlagWarmup == 0 && c.Outcome != history.Open && c.Return >= d.samples.Start && c.Return < d.samples.End
+	return c.Flags&history.FlagWarmup == 0 && c.Outcome != history.Open && d.within(c.Return)
 }
+
+// within reports whether a stamp lies in the window.
+func (d *derivation) within(at int64) bool { return at >= d.samples.Start && at < d.samples.End }
 
 func asks(c *history.Call) bool {
 	return c.Kind == history.KindAcquire || c.Kind == history.KindTry
