@@ -8,14 +8,16 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// when tells a stamp as the time since the window's start, finely enough that
-// two stamps of one witness differ.
-func (d *derivation) when(stamp int64) string {
-	if stamp < d.samples.Start {
-		return fmt.Sprintf("%.3f s before the window", time.Duration(d.samples.Start-stamp).Seconds())
+// Moment tells a stamp as the time since the measured window began, finely
+// enough that two stamps of one witness differ. Both are of the history's clock.
+func Moment(stamp, window int64) string {
+	if stamp < window {
+		return fmt.Sprintf("%.3f s before the window", time.Duration(window-stamp).Seconds())
 	}
-	return fmt.Sprintf("%.3f s", time.Duration(stamp-d.samples.Start).Seconds())
+	return fmt.Sprintf("%.3f s", time.Duration(stamp-window).Seconds())
 }
+
+func (d *derivation) when(stamp int64) string { return Moment(stamp, d.samples.Start) }
 
 // length tells a time with three digits.
 func length(ns int64) string {

@@ -23,7 +23,7 @@ const maxGlances = 3
 // watch tells of violations while the clients work. It is a service to whoever
 // looks on: nothing depends on it, and an error ends it without a word, for the
 // check at the end meets the same files.
-func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workloads.Pool, dir string, start, end int64) {
+func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workloads.Pool, dir string, window, end int64) {
 	if sc.Workload.Kind == scenario.Uncontended || sc.Clients < 2 {
 		return // nobody meets anybody there, and the looking costs time
 	}
@@ -60,7 +60,7 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workload
 			}
 			all++
 			told[w.Class]++
-			r.Progress.Violation(sc, glimpse(w, start))
+			r.Progress.Violation(sc, glimpse(w, window))
 		}
 		before = now
 	}
@@ -80,40 +80,41 @@ func (r *runner) watched(sc scenario.Scenario, end int64) checker.Options {
 	return o
 }
 
-// glimpse is a violation in a few words. Stamps count from the start of the
-// load.
-func glimpse(w checker.Witness, start int64) string {
-	at := time.Duration(w.From - start).Seconds()
+// glimpse is a violation in a few words. Its moments are the report's, so that
+// what is told here can be found there.
+func glimpse(w checker.Witness, window int64) string {
+	at := measure.Moment(w.From, window)
 	a, last := w.Calls[0], w.Calls[len(w.Calls)-1]
 	b := last
 	if len(w.Calls) > 1 {
 		b = w.Calls[1]
 	}
+	answered := measure.Moment(last.Return, window)
 	switch w.Class {
 	case checker.DoubleHold:
-		return fmt.Sprintf("at %.3f s the lock's own answers show that clients %d and %d both held k%d", at, a.Client, b.Client, w.Key)
+		return fmt.Sprintf("at %s the lock's own answers show that clients %d and %d both held k%d", at, a.Client, b.Client, w.Key)
 	case checker.EarlyExpiry:
-		return fmt.Sprintf("at %.3f s client %d was granted k%d within the lease of client %d", at, b.Client, w.Key, a.Client)
+		return fmt.Sprintf("at %s client %d was granted k%d within the lease of client %d", at, b.Client, w.Key, a.Client)
 	case checker.ZombieSuccess:
-		return fmt.Sprintf("at %.3f s a %s of client %d's hold of k%d was confirmed, though that hold was over", time.Duration(last.Return-start).Seconds(), last.Kind, last.Client, w.Key)
+		return fmt.Sprintf("at %s a %s of client %d's hold of k%d was confirmed, though that hold was over", answered, last.Kind, last.Client, w.Key)
 	case checker.LostLock:
-		return fmt.Sprintf("since %.3f s client %d held k%d, and then it was gone though neither it nor its lease had ended the hold", at, a.Client, w.Key)
+		return fmt.Sprintf("since %s client %d held k%d, and then it was gone though neither it nor its lease had ended the hold", at, a.Client, w.Key)
 	case checker.FalseDefinite:
-		return fmt.Sprintf("client %d was told that it had not got k%d, and at %.3f s a %s showed that it had", a.Client, w.Key, time.Duration(last.Return-start).Seconds(), last.Kind)
+		return fmt.Sprintf("client %d was told that it had not got k%d, and at %s a %s showed that it had", a.Client, w.Key, answered, last.Kind)
 	case checker.UnexplainedBusy:
-		return fmt.Sprintf("at %.3f s client %d was refused k%d, though nobody can have held it", at, a.Client, w.Key)
+		return fmt.Sprintf("at %s client %d was refused k%d, though nobody can have held it", at, a.Client, w.Key)
 	case checker.TokenRegression:
-		return fmt.Sprintf("at %.3f s client %d was granted k%d with token %d, after client %d with token %d", at, last.Client, w.Key, last.Fence, a.Client, a.Fence)
+		return fmt.Sprintf("at %s client %d was granted k%d with token %d, after client %d with token %d", at, last.Client, w.Key, last.Fence, a.Client, a.Fence)
 	case checker.MissingToken:
-		return fmt.Sprintf("at %.3f s client %d was granted k%d without a token", at, a.Client, w.Key)
+		return fmt.Sprintf("at %s client %d was granted k%d without a token", at, a.Client, w.Key)
 	case checker.StaleWrite:
-		return fmt.Sprintf("at %.3f s the register of k%d accepted client %d's write with the outdated token %d", at, w.Key, last.Client, last.Fence)
+		return fmt.Sprintf("at %s the register of k%d accepted client %d's write with the outdated token %d", at, w.Key, last.Client, last.Fence)
 	case checker.LostUpdate:
-		return fmt.Sprintf("at %.3f s client %d wrote %d to the register of k%d, which had reached that by client %d's write: an update is lost", time.Duration(last.Return-start).Seconds(), last.Client, last.Arg, w.Key, a.Client)
+		return fmt.Sprintf("at %s client %d wrote %d to the register of k%d, which had reached that by client %d's write: an update is lost", answered, last.Client, last.Arg, w.Key, a.Client)
 	case checker.StuckKey:
-		return fmt.Sprintf("k%d has been free and wanted since %.3f s, for %s", w.Key, at, time.Duration(w.Length()).Round(time.Millisecond))
+		return fmt.Sprintf("k%d has been free and wanted since %s, for %s", w.Key, at, time.Duration(w.Length()).Round(time.Millisecond))
 	}
-	return fmt.Sprintf("at %.3f s clients %d and %d both hold k%d", at, a.Client, b.Client, w.Key)
+	return fmt.Sprintf("at %s clients %d and %d both hold k%d", at, a.Client, b.Client, w.Key)
 }
 
 func ended(done <-chan struct{}) bool {
