@@ -123,6 +123,22 @@ func Topologies(backend string) []string {
 	return names
 }
 
+// Size is how many servers of a backend a topology has where Spec.Nodes is left
+// open, those that watch others not counted; 0 if there is no such backend or
+// topology.
+func Size(backend, topology string) int {
+	d, err := driverOf(backend)
+	if err != nil {
+		return 0
+	}
+	for _, t := range d.topologies() {
+		if t.name == topology {
+			return t.nodes[0]
+		}
+	}
+	return 0
+}
+
 // Start starts the servers side by side and returns when all serve requests.
 // The error is ErrMissing (with the command that brings the server), ErrSpec,
 // or ErrServer (with the last log lines); nothing is left running then.

@@ -21,6 +21,7 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 	f := scenario.RecipeFacts{
 		ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing,
 		Broken: info.Broken, Topologies: info.Topologies, Apart: info.Apart, Takeover: info.Takeover,
+		Nodes: func(topology string) int { return cluster.Size(info.Backend, topology) },
 		CheckTTL: func(ttl time.Duration, settings map[string]string) error {
 			return r.CheckTTL(ttl, cluster.LimitsFor(info.Backend, settings))
 		},

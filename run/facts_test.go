@@ -69,6 +69,25 @@ func TestFactsOfServersUnderFaults(t *testing.T) {
 	}
 }
 
+// A suite may name the servers that there will be, and no others.
+func TestFactsOfTheNumberOfServers(t *testing.T) {
+	for _, c := range []struct {
+		recipe, topology string
+		nodes            int
+	}{
+		{"redis/token", "single", 1}, {"redis/redlock", "quorum", 5}, {"etcd/mutex", "quorum", 3},
+		{"mysql/lease-row", "galera", 3}, {"redis/token", "nowhere", 0}, {"reference/mutex", "single", 0},
+	} {
+		r, ok := all.Find(c.recipe)
+		if !ok {
+			t.Fatalf("no recipe %s", c.recipe)
+		}
+		if got := Facts(r).Nodes(c.topology); got != c.nodes {
+			t.Errorf("%s on %s: %d servers, want %d", c.recipe, c.topology, got, c.nodes)
+		}
+	}
+}
+
 // Whose client can lock again is known before it is opened.
 func TestFactsOfReentrance(t *testing.T) {
 	for id, want := range map[string]bool{

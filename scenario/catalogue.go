@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -16,6 +17,9 @@ type RecipeFacts struct {
 	// expected to be caught.
 	Broken     bool
 	Topologies []string // on which it may run
+	// Nodes is how many servers a topology has, 0 where it is not known. Where it
+	// is nil a single server is one, and of the others nothing is known.
+	Nodes func(topology string) int
 	// Apart lists those of them on which each server grants the lock by itself: it
 	// is expected to be caught there.
 	Apart []string
@@ -49,6 +53,33 @@ type RecipeFacts struct {
 // is not known.
 func (r RecipeFacts) has(property string) bool {
 	return r.Has == nil || slices.Contains(r.Has, property)
+}
+
+// Lacks says what a fault on servers needs that a topology does not have, and
+// what to do about it; nothing if all of it is there, or nothing is known of the
+// topology.
+func (r RecipeFacts) Lacks(topology string, k FaultKind) (what, hint string) {
+	nodes := 0
+	switch {
+	case k.OnClient():
+		return "", ""
+	case topology == TopologySingle:
+		nodes = 1
+	case r.Nodes != nil:
+		nodes = r.Nodes(topology)
+	}
+	number, _ := k.Node()
+	switch {
+	case nodes == 1 && (number > 1 || slices.Contains([]string{TargetFollower, TargetMinority, TargetMajority}, k.Target)):
+		return "a single server has no " + k.Target, "aim at the leader, or use a topology of several servers"
+	case nodes == 1 && (k.Action == ActCutPeers || k.Action == ActMove):
+		return fmt.Sprintf("%s needs other servers, and there is one", k), "use a topology of several servers"
+	case nodes == 2 && k.Target == TargetMinority:
+		return "of two servers none can be missed, so that there is no minority", "aim at the leader or the follower"
+	case nodes > 0 && number > nodes:
+		return fmt.Sprintf("there are %d servers, and no %s", nodes, k.Target), fmt.Sprintf("write node:1 to node:%d", nodes)
+	}
+	return "", ""
 }
 
 // Leased reports whether a hold may end while its owner lives but is silent.

@@ -201,16 +201,9 @@ func (c faultCheck) target() {
 	if sc.Clients < 2 && k.OnClient() {
 		c.add("clients", "write 2 or more", "%s needs a second client, who wants the lock meanwhile", k)
 	}
-	if sc.Topology == TopologySingle && !k.OnClient() {
-		number, numbered := k.Node()
-		switch {
-		case slices.Contains([]string{TargetFollower, TargetMinority, TargetMajority}, k.Target) || numbered && number > 1:
-			c.add(c.at+".kind", "aim at the leader, or use a topology of several servers", "a single server has no %s", k.Target)
-			return
-		case k.Action == ActCutPeers || k.Action == ActMove:
-			c.add(c.at+".kind", "use a topology of several servers", "%s needs other servers, and there is one", k)
-			return
-		}
+	if what, hint := c.r.Lacks(sc.Topology, k); what != "" {
+		c.add(c.at+".kind", hint, "%s", what)
+		return
 	}
 	if c.r.CanFault != nil {
 		if err := c.r.CanFault(sc.Topology, k, sc.Servers[c.r.Backend]); err != nil {

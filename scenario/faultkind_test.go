@@ -172,6 +172,35 @@ func TestClocksJumpBackwards(t *testing.T) {
 	}
 }
 
+// A server is named that there is not: refused with the number of those that
+// there are, and where that is not known accepted.
+func TestNoServerBeyondTheTopologys(t *testing.T) {
+	facts := scenario.RecipeFacts{ID: "a/b", Backend: "a", Bound: "ttl", Topologies: []string{"single", "quorum"}}
+	counted := facts
+	counted.Nodes = func(string) int { return 3 }
+	pair := facts
+	pair.Nodes = func(string) int { return 2 }
+	for _, c := range []struct {
+		facts      scenario.RecipeFacts
+		kind, want string
+	}{
+		{counted, "node:3-kill", ""},
+		{counted, "node:4-kill", "there are 3 servers, and no node:4; write node:1 to node:3"},
+		{counted, "minority-kill", ""},
+		{counted, "leader-cut-peers", ""},
+		{pair, "minority-kill", "there is no minority; aim at the leader or the follower"},
+		{pair, "majority-kill", ""},
+		{pair, "follower-kill", ""},
+		{facts, "node:9-kill", ""},
+	} {
+		f := parse(t, "name: t\nscenarios:\n  - {name: b, recipes: a/b, topology: quorum, workload: hot-key, faults: "+c.kind+"}\n")
+		_, err := f.Expand(scenario.NewCatalogue(c.facts))
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.kind, err, c.want)
+		}
+	}
+}
+
 // What servers cannot suffer is refused with their own reason.
 func TestServersSayWhatTheyCannotSuffer(t *testing.T) {
 	facts := scenario.RecipeFacts{

@@ -163,11 +163,9 @@ func sufferers(k scenario.FaultKind) []sufferer {
 			continue // a control, without servers
 		}
 		for _, topology := range facts.Topologies {
-			why := ""
-			if err := facts.CanFault(topology, k, nil); err != nil {
+			why, _ := facts.Lacks(topology, k)
+			if err := facts.CanFault(topology, k, nil); why == "" && err != nil {
 				why = strings.TrimPrefix(err.Error(), cluster.ErrUnsupported.Error()+": ")
-			} else if number, numbered := k.Node(); topology == scenario.TopologySingle && (numbered && number > 1 || slices.Contains([]string{scenario.TargetFollower, scenario.TargetMinority, scenario.TargetMajority}, k.Target)) {
-				why = "a single server has no " + k.Target
 			}
 			add(facts.Backend, topology, why)
 		}
