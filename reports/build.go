@@ -41,9 +41,6 @@ func build(r run) *content {
 	for _, w := range d.Warnings {
 		b.note("Warning: " + clean(w))
 	}
-	if d.Interrupted {
-		b.note("The run was interrupted before its end.")
-	}
 	c.Notes = b.notes
 	c.Surprises = surprises(d)
 	c.Closing, c.ClosingOK = closing(d, len(d.Scenarios) > 0)
@@ -59,7 +56,7 @@ func subtitle(d scenario.Document) string {
 		}
 	}
 	if d.Interrupted {
-		parts = append(parts, "INTERRUPTED")
+		parts = append(parts, "INTERRUPTED before its end")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -91,19 +88,27 @@ func (b *builder) servers() section {
 	t := table{Head: "backend", Cols: []column{{Name: "server", Left: true}, {Name: "topology", Left: true}, {Name: "durability", Left: true}}}
 	seen := map[string]bool{}
 	present := map[string]bool{}
-	for _, r := range b.run.doc.Scenarios {
-		server := strings.TrimSpace(clean(r.Server) + " " + clean(r.Version))
-		if r.Status != scenario.StatusDone || server == "" {
-			continue
+	add := func(backend, topology, server, durability string) {
+		if server = strings.TrimSpace(server); server == "" {
+			return
 		}
-		key := r.Backend + "\x00" + r.Topology + "\x00" + server + "\x00" + r.Durability
+		key := backend + "\x00" + topology + "\x00" + server + "\x00" + durability
 		if seen[key] {
-			continue
+			return
 		}
-		seen[key], present[r.Backend] = true, true
-		t.Rows = append(t.Rows, row{Head: clean(r.Backend), Cells: []cell{{Text: server}, {Text: or(clean(r.Topology), none)}, {Text: or(clean(r.Durability), none)}}})
+		seen[key], present[backend] = true, true
+		t.Rows = append(t.Rows, row{Head: clean(backend), Cells: []cell{{Text: server}, {Text: or(clean(topology), none)}, {Text: or(clean(durability), none)}}})
+	}
+	for _, r := range b.run.doc.Scenarios {
+		// Who stops a run stops no server that had not been there.
+		if r.Status == scenario.StatusDone || r.Status == scenario.StatusInterrupted {
+			add(r.Backend, r.Topology, clean(r.Server)+" "+clean(r.Version), r.Durability)
+		}
 	}
 	for _, m := range b.missing() {
+		for _, c := range b.idle(m) {
+			add(c.Backend, c.Topology, clean(c.Product)+" "+clean(c.Version), c.Durability)
+		}
 		if !present[m.name] {
 			t.Rows = append(t.Rows, row{Head: clean(m.name), Span: m.text, Class: warn})
 		}
@@ -111,17 +116,30 @@ func (b *builder) servers() section {
 	return section{Title: "SERVERS", Tables: nonEmpty(t)}
 }
 
-type absentBackend struct{ name, text string }
+// idle are the servers of a backend that were up when the user ended the
+// run, before a scenario of theirs had told of them.
+func (b *builder) idle(m absentBackend) []scenario.ClusterInfo {
+	if b.run.env == nil || m.status != scenario.StatusInterrupted {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(b.run.env.Clusters), func(c scenario.ClusterInfo) bool { return c.Backend != m.name })
+}
+
+type absentBackend struct {
+	name, text string
+	status     scenario.Status
+}
 
 // missing lists the backends that gave no number, in the suite's order.
 func (b *builder) missing() []absentBackend {
 	reason := map[string]string{}
+	status := map[string]scenario.Status{}
 	var names []string
 	has := map[string]bool{}
 	for _, r := range b.run.doc.Scenarios {
 		has[r.Backend] = has[r.Backend] || r.Status == scenario.StatusDone
 		if r.Status != scenario.StatusDone && reason[r.Backend] == "" {
-			reason[r.Backend] = absence(r)
+			reason[r.Backend], status[r.Backend] = absence(r), r.Status
 			names = append(names, r.Backend)
 		}
 	}
@@ -139,7 +157,7 @@ func (b *builder) missing() []absentBackend {
 	var out []absentBackend
 	for _, n := range names {
 		if !has[n] {
-			out = append(out, absentBackend{n, reason[n]})
+			out = append(out, absentBackend{n, reason[n], status[n]})
 		}
 	}
 	return out
@@ -166,7 +184,7 @@ func surprises(d scenario.Document) []surprise {
 		name := or(clean(r.Name), clean(r.Recipe))
 		switch o := outcomeOf(r); o {
 		case outcomeMissing, outcomeFailed, outcomeInterrupted:
-			reason := or(clean(r.Reason), "the run gives no reason")
+			reason := or(clean(r.Reason), "the run gives no reason") + soFar(r)
 			k := cause{string(o), r.Recipe, reason}
 			i, ok := at[k]
 			if !ok {

@@ -94,7 +94,7 @@ func detailOf(run run, i int, r result) detail {
 		d.Unmeasured = nil // there was no load
 		return d
 	}
-	if cut := r.Acquired > 0 || r.Safety.Verdict == scenario.Unsafe; r.Status != scenario.StatusDone && !cut {
+	if r.Status != scenario.StatusDone && !cut(r) {
 		return d
 	}
 	for _, a := range answerKinds {

@@ -176,7 +176,13 @@ func absent(rs []result) string {
 	if len(done(rs)) > 0 || len(rs) == 0 {
 		return ""
 	}
-	return absence(rs[0])
+	return absence(rs[max(0, slices.IndexFunc(rs, cut))])
+}
+
+// cut reports whether a run that did not come to its end left something to
+// tell: figures, or a violation.
+func cut(r result) bool {
+	return r.Status != scenario.StatusDone && (r.Acquired > 0 || r.Safety.Verdict == scenario.Unsafe)
 }
 
 func absence(r result) string {
@@ -188,12 +194,36 @@ func absence(r result) string {
 	if status == "" {
 		status = "not run"
 	}
-	text := status + ": " + reason
-	// A run that was cut short may have seen enough.
-	if r.Safety.Verdict == scenario.Unsafe {
-		text += fmt.Sprintf(" (unsafe as far as it went: %s)", counted(r.Safety.Overlaps, "overlap", "overlaps"))
+	return status + ": " + reason + soFar(r)
+}
+
+// soFar is what a run that did not come to its end has seen, in brackets: no
+// figure beside those of whole runs, but a violation is one however short the
+// run was. Speed is told of what the user stopped alone: what failed has none.
+func soFar(r result) string {
+	if !cut(r) {
+		return ""
 	}
-	return text
+	var seen []string
+	if r.Status == scenario.StatusInterrupted && r.Throughput != nil {
+		text := fmt.Sprintf("%s acquires/s in %s", rate(*r.Throughput), nanos(float64(r.DurationNS)))
+		if h := r.Acquire; h != nil && h.Count >= fewForP99 {
+			text += ", wait p99 " + nanos(float64(h.P99))
+		}
+		seen = append(seen, text)
+	}
+	for _, a := range answerKinds {
+		if v := a.get(r.Safety); v == a.bad {
+			seen = append(seen, a.name+" "+v)
+		}
+	}
+	if n := r.Safety.Overlaps; n > 0 {
+		seen = append(seen, counted(n, "overlap", "overlaps"))
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	return " (as far as it went: " + strings.Join(seen, ", ") + ")"
 }
 
 // repeats is the largest number of finished runs of any point.

@@ -105,7 +105,7 @@ func testCase(r result) junitCase {
 	case outcomeMissing:
 		c.Skipped = &junitMessage{Message: reason}
 	case outcomeFailed, outcomeInterrupted:
-		c.Error = &junitMessage{Type: string(o), Message: reason}
+		c.Error = &junitMessage{Type: string(o), Message: reason + soFar(r), Text: said}
 	case outcomeWrong:
 		c.Failure = &junitMessage{Type: "not as expected", Message: msg, Text: said}
 	case outcomeInconclusive:
@@ -118,7 +118,7 @@ func testCase(r result) junitCase {
 
 // reasons gives the answers with their sentences, a line each.
 func reasons(r result) string {
-	if r.Status != scenario.StatusDone {
+	if r.Status != scenario.StatusDone && !cut(r) {
 		return ""
 	}
 	var lines []string

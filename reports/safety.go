@@ -11,7 +11,7 @@ import (
 // safety: did two clients ever hold one lock, what did that damage, and did
 // the lock keep its own word.
 func (b *builder) safety(es []*experiment) section {
-	s := section{Title: "SAFETY", Lead: "Overlap: two clients held one key at once. A lease that outlives its silent owner's patience makes one with its promise kept: unsafe all the same. Unknown is not good."}
+	s := section{Title: "SAFETY", Lead: "Overlap: two clients held one key at once. A lease that ends while its owner is stopped makes one with its promise kept: unsafe all the same. Unknown is not good."}
 	matrix := matrixed(es)
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) == 0 && !e.guarded() && (allSafe(e) || e.onlyControls()) {

@@ -96,6 +96,11 @@ func (b *builder) rows(t *table, e *experiment, cells func([]result) []cell) {
 			if many {
 				r.Cells = append(r.Cells, cell{Text: fmt.Sprint(n)})
 			}
+			for _, x := range rs {
+				if cut(x) { // what it has seen stands nowhere else
+					r.Marks = append(r.Marks, b.note(fmt.Sprintf("%s is not among these figures: %s", or(clean(x.Name), "a repeat"), absence(x))))
+				}
+			}
 			r.Cells = append(r.Cells, cells(rs)...)
 			t.Rows = append(t.Rows, r)
 		}
