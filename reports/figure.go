@@ -69,12 +69,25 @@ func (f figure) draw(c draw.Canvas) {
 	if len(f.legend) > 0 {
 		c = f.drawLegend(c)
 	}
+	edge := c.Min.X
 	if f.yLabel != "" {
-		sty := textStyle(sans(10), ink)
-		sty.Rotation, sty.XAlign = math.Pi/2, text.XCenter
-		c.FillText(sty, vg.Point{X: c.Min.X, Y: (c.Min.Y + c.Max.Y) / 2}, f.yLabel)
 		c.Min.X += vg.Points(16)
 	}
+	whole, axes := f.areas(c)
+	if f.yLabel != "" {
+		sty := labelStyle()
+		sty.Rotation, sty.XAlign = math.Pi/2, text.XCenter
+		c.FillText(sty, vg.Point{X: edge, Y: (axes.Min.Y + axes.Max.Y) / 2}, f.yLabel)
+	}
+	for i, p := range f.plots {
+		p.Draw(whole[i])
+	}
+}
+
+func labelStyle() text.Style { return textStyle(sans(10), ink) }
+
+// areas divides a canvas among the plots, and tells what all their axes span.
+func (f figure) areas(c draw.Canvas) (whole []draw.Canvas, axes vg.Rectangle) {
 	n := vg.Length(len(f.plots))
 	// The lowest plot carries the labels of the axis for all.
 	var foot vg.Length
@@ -93,10 +106,13 @@ func (f figure) draw(c draw.Canvas) {
 		data := p.DataCanvas(canvases[i])
 		left, right = max(left, data.Min.X), min(right, data.Max.X)
 	}
+	axes = vg.Rectangle{Min: vg.Point{X: left, Y: c.Max.Y}, Max: vg.Point{X: right, Y: c.Min.Y}}
 	for i, p := range f.plots {
 		data := p.DataCanvas(canvases[i])
-		p.Draw(draw.Crop(canvases[i], left-data.Min.X, right-data.Max.X, 0, 0))
+		axes.Min.Y, axes.Max.Y = min(axes.Min.Y, data.Min.Y), max(axes.Max.Y, data.Max.Y)
+		canvases[i] = draw.Crop(canvases[i], left-data.Min.X, right-data.Max.X, 0, 0)
 	}
+	return canvases, axes
 }
 
 // drawLegend takes a strip on the right.

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+
 	"github.com/lockbench/lockbench/scenario"
 )
 
@@ -132,5 +136,53 @@ func TestEveryFaultIsMarked(t *testing.T) {
 	r.Faults[1].Kind = "leader-kill"
 	if got := faultSpans(r); got[0].name != "holder-cut" || got[1].name != "leader-kill" {
 		t.Errorf("two kinds that look alike: %+v", got)
+	}
+}
+
+// A single mark as small as they get is seen, whosever it is, and none can be
+// taken for the cross of what never happened.
+func TestMarksAreSeen(t *testing.T) {
+	drawn := func(s draw.GlyphDrawer) (ink float64, bytes []uint8) {
+		img := vgimg.NewWith(vgimg.UseWH(20, 20), vgimg.UseDPI(144))
+		c := draw.New(img)
+		c.DrawGlyph(draw.GlyphStyle{Color: rgb(0, 0, 0), Radius: smallMark, Shape: s}, vg.Point{X: 10, Y: 10})
+		at := img.Image()
+		for y := range at.Bounds().Dy() {
+			for x := range at.Bounds().Dx() {
+				r, _, _, _ := at.At(x, y).RGBA()
+				ink += 1 - float64(r)/0xffff
+				bytes = append(bytes, uint8(r>>8))
+			}
+		}
+		return ink, bytes
+	}
+	full, _ := drawn(draw.CircleGlyph{})
+	if thin, _ := drawn(draw.CrossGlyph{}); thin > full/2 {
+		t.Fatalf("the library's cross has %.0f pixels of ink, a circle %.0f: this test would let it pass", thin, full)
+	}
+	_, never := drawn(cross())
+	d := append(quickDoc().Scenarios, selfTestDoc().Scenarios...)
+	for name, l := range looks(experiments(d)) {
+		ink, bytes := drawn(l.shape)
+		if ink < full/2 {
+			t.Errorf("%s: %.0f pixels of ink, a circle has %.0f", name, ink, full)
+		}
+		if slices.Equal(bytes, never) {
+			t.Errorf("%s is drawn as what never happened", name)
+		}
+	}
+}
+
+// The name of an axis is no longer than the axis, also where one panel is alone.
+func TestAxisHasRoomForItsName(t *testing.T) {
+	rs := slices.DeleteFunc(quickDoc().Scenarios, func(r result) bool { return r.Group != "paused" || r.Status != scenario.StatusDone })
+	for n := 1; n <= len(rs); n++ {
+		es := experiments(rs[:n])
+		f := overTime(es[0], looks(es))
+		const titles = 60 // points: a title and two lines under it
+		_, axes := f.areas(draw.New(vgimg.New(f.width, f.height-titles)))
+		if name, room := labelStyle().Width(f.yLabel), axes.Max.Y-axes.Min.Y; name > room {
+			t.Errorf("%d panels: %q takes %.0f points of %.0f", n, f.yLabel, name.Points(), room.Points())
+		}
 	}
 }

@@ -166,9 +166,9 @@ func markOf(quantile int) draw.GlyphDrawer {
 	case 0:
 		return draw.CircleGlyph{}
 	case 3:
-		return draw.CrossGlyph{}
+		return cross()
 	}
-	return draw.RingGlyph{}
+	return ring{}
 }
 
 // overTime draws grants per second around a fault, a panel per recipe, the
@@ -217,7 +217,8 @@ func overTime(e *experiment, ls map[string]look) figure {
 		f.plots = append(f.plots, p)
 	}
 	f.yLabel = "grants per second"
-	f.height = vg.Points(86 + 76*float64(len(panels)))
+	// A panel alone needs as much height as its axis has name.
+	f.height = vg.Points(max(86+76*float64(len(panels)), 215))
 	return f
 }
 

@@ -29,7 +29,7 @@ func looks(es []*experiment) map[string]look {
 	}
 	shapes := map[string]draw.GlyphDrawer{
 		"redis": draw.CircleGlyph{}, "etcd": draw.BoxGlyph{}, "zookeeper": draw.PyramidGlyph{},
-		"memcached": draw.CrossGlyph{}, "mysql": draw.RingGlyph{}, reference: draw.PlusGlyph{},
+		"memcached": diamond{}, "mysql": ring{}, reference: plus(),
 	}
 	dashes := [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}, {vg.Points(8), vg.Points(3), vg.Points(2), vg.Points(3)}, {vg.Points(12), vg.Points(4)}}
 	out := map[string]look{}

@@ -9,12 +9,12 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// takeoverTimes draws each takeover as a dot: a row per recipe, the promised
+// takeoverTimes draws each takeover as a mark: a row per recipe, the promised
 // bound as a bar across the row.
 func takeoverTimes(e *experiment, ls map[string]look) figure {
 	f := figure{
 		name: fileName("takeover", e.title()), title: "How long a dead client's lock stayed taken", subtitle: e.figureConditions(0),
-		caption: "Each dot is a killed holder: the time from its death to the next grant of its key. The black bar is the bound that the recipe declares; a red cross, how long a key was waited for in vain.",
+		caption: "Each mark is a killed holder: the time from its death to the next grant of its key. The black bar is the bound that the recipe declares; a red cross beside the word never, how long a key was waited for in vain.",
 		width:   figureWidth,
 	}
 	p := newPlot("from the holder's death to the next grant (seconds)", "")
@@ -67,10 +67,10 @@ func (t takeoverRows) Plot(c draw.Canvas, p *plot.Plot) {
 		for j, v := range row.dots {
 			// Dots of one row stand in three lines, so that equal ones show.
 			dy := vg.Points(3 * math.Mod(float64(j), 3))
-			c.DrawGlyph(row.look.glyph(2), vg.Point{X: x(v / 1e9), Y: at + dy - vg.Points(3)})
+			c.DrawGlyph(row.look.glyph(smallMark), vg.Point{X: x(v / 1e9), Y: at + dy - vg.Points(3)})
 		}
 		if row.vain > 0 {
-			c.DrawGlyph(draw.GlyphStyle{Color: red, Radius: vg.Points(4), Shape: draw.CrossGlyph{}}, vg.Point{X: x(row.vain / 1e9), Y: at})
+			c.DrawGlyph(draw.GlyphStyle{Color: red, Radius: vg.Points(4), Shape: cross()}, vg.Point{X: x(row.vain / 1e9), Y: at})
 			sty := textStyle(sans(8), red)
 			sty.XAlign, sty.YAlign = text.XRight, text.YCenter
 			c.FillText(sty, vg.Point{X: x(row.vain/1e9) - vg.Points(7), Y: at}, "never")
