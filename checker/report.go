@@ -150,7 +150,9 @@ type Witness struct {
 	// Calls that prove it: for a pair of holds the two grants, the earlier
 	// first, then how each ended, where that is recorded; for a try that was
 	// refused the try, then how the hold before it ended and the grant after
-	// it, where there are such, or the holder's own grant.
+	// it, where there are such, or the holder's own grant; for a stuck key the
+	// acquire that waited longest, then the one that may have left the key taken
+	// and its release, where there are such.
 	Calls []history.Call
 	// Around has all calls of the attempts of Calls, those on the guarded
 	// register included, by their invoke: enough to tell the story.

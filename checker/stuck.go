@@ -98,7 +98,8 @@ func (p *part) stuck(held []stretch) {
 	}
 }
 
-// keepStuck keeps the acquire that waited longest within the period.
+// keepStuck keeps the acquire that waited longest within the period, and what may
+// have left the key taken.
 func (p *part) keepStuck() {
 	s := p.rep.Stuck
 	best := none
@@ -114,5 +115,47 @@ func (p *part) keepStuck() {
 			best, longest = a.acquire, waited
 		}
 	}
-	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}, best)
+	calls := []int32{best}
+	if a := p.leftTaken(s, best); a != nil {
+		calls = append(calls, a.acquire)
+		if a.firstRelease != none {
+			calls = append(calls, a.firstRelease)
+		}
+	}
+	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}, calls...)
+}
+
+// leftTaken finds the attempt that may have left the key taken, or nil. Of those
+// that nobody knows to have let go of it, it is the one whose client was done with
+// it nearest to the period's beginning; where there is none, the last one that
+// held it before. A hold that another followed is over, whatever became of its
+// release; but an acquire that nobody answered may have a place in a queue, and
+// get the lock after others.
+func (p *part) leftTaken(s StuckPeriod, waiter int32) *attempt {
+	var last *attempt
+	var lastHold Hold
+	for i := range p.attempts {
+		if a := &p.attempts[i]; a.held(p.calls) {
+			if h := p.hold(a); h.Start <= s.From && (last == nil || h.Start > lastHold.Start) {
+				last, lastHold = a, h
+			}
+		}
+	}
+	best, nearest := last, int64(forever)
+	for i := range p.attempts {
+		a := &p.attempts[i]
+		c := &p.calls[a.acquire]
+		pending := a.unknown(p.calls) && a.acquire != waiter && p.ended(c) < s.To
+		if a.over != none || a.gone != none || a != last && !pending {
+			continue
+		}
+		done := p.ended(c)
+		if a == last {
+			done = lastHold.End
+		}
+		if distance := max(done-s.From, s.From-done); distance < nearest {
+			best, nearest = a, distance
+		}
+	}
+	return best
 }

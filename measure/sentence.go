@@ -91,10 +91,34 @@ func (d *derivation) sentence(w checker.Witness) string {
 		if len(w.Calls) > 0 {
 			s += fmt.Sprintf("; %s had asked for it at %s", d.client(a.Client), d.when(a.Invoke))
 		}
+		if len(w.Calls) > 1 {
+			s += "; " + d.leftTaken(w.Calls[1:])
+		}
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
 	return s + d.suffered(w)
+}
+
+// leftTaken tells of an attempt before a key was stuck, its acquire and perhaps
+// its release, what is known of it.
+func (d *derivation) leftTaken(calls []history.Call) string {
+	acquire, last := calls[0], calls[len(calls)-1]
+	who, asked := d.client(acquire.Client), d.when(acquire.Invoke)
+	switch {
+	case acquire.Outcome == history.Open:
+		return fmt.Sprintf("before, %s had asked for it at %s and never had an answer", who, asked)
+	case acquire.Outcome != history.Held:
+		return fmt.Sprintf("before, %s had asked for it at %s, and whether it got it is not known", who, asked)
+	}
+	s := fmt.Sprintf("the last who had been granted it was %s at %s", who, d.when(acquire.Return))
+	switch {
+	case len(calls) == 1:
+		return s + ", who sent no release"
+	case last.Outcome == history.Released:
+		return s + fmt.Sprintf(", whose release at %s was confirmed", d.when(last.Return))
+	}
+	return s + fmt.Sprintf(", whose release at %s was not confirmed", d.when(last.Invoke))
 }
 
 // client and key name whom a sentence is about: as the history's source does,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/scenario"
 )
@@ -162,7 +163,8 @@ func asks(c scenario.WitnessCall) bool { return c.Kind == "acquire" || c.Kind ==
 func granted(c scenario.WitnessCall) bool { return asks(c) && c.Outcome == "held" }
 
 // clashed is when the second of two holders was granted the key; ok is false
-// where a witness is not of two holders.
+// where a witness is not of two holders: of a stuck key the second was granted it
+// when the first was long dead.
 func clashed(w scenario.Witness) (at int64, ok bool) {
 	n := 0
 	for _, c := range w.Calls {
@@ -171,7 +173,7 @@ func clashed(w scenario.Witness) (at int64, ok bool) {
 			at = max(at, c.ReturnNS)
 		}
 	}
-	return at, n == 2 && w.LengthNS > 0
+	return at, n == 2 && w.LengthNS > 0 && w.Class != string(checker.StuckKey)
 }
 
 // shadeOf marks a fault's time; one without an end, or that was over at once, by

@@ -93,7 +93,8 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 			}
 		}
 		cells[k] = m.text
-		if both > 1 && m.held > 0 {
+		// Of a stuck key the hold before it, which has no end, is not one that clashes.
+		if both > 1 && m.held > 0 && x.Class != string(checker.StuckKey) {
 			note := " <- " + counted(both) + " hold it"
 			if last := len(cells) - 1; k < last && len(m.text+note) >= column {
 				k = last // beside the grant it would push the columns after it aside
