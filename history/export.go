@@ -39,6 +39,7 @@ type jsonDamage struct {
 	File   string `json:"file"`
 	Offset int64  `json:"offset"`
 	Client uint32 `json:"client"`
+	Name   string `json:"name,omitempty"`
 	What   string `json:"what"`
 }
 
@@ -176,7 +177,11 @@ func (p *jsonReader) note(client uint32, format string, args ...any) {
 func (p *jsonReader) read(line []byte) {
 	l, err := p.decode(line)
 	if err != nil {
-		p.note(NoClient, "%v", err)
+		client := NoClient
+		if l.Client != nil {
+			client = *l.Client
+		}
+		p.note(client, "%v", err)
 		return
 	}
 	if p.end != nil {
@@ -238,7 +243,7 @@ func (p *jsonReader) call(j *jsonCall) {
 	}
 	id := [2]uint32{c.Client, c.Seq}
 	if p.seen[id] {
-		p.note(c.Client, "call %d of client %d comes again", c.Seq, c.Client)
+		p.note(c.Client, "call %d comes again", c.Seq)
 		return
 	}
 	p.seen[id] = true
@@ -267,10 +272,9 @@ func fromJSON(j *jsonCall) (Call, error) {
 	}
 	if j.Outcome != "" {
 		o := slices.Index(outcomeNames[:], j.Outcome)
-		if o < 0 {
-			return c, fmt.Errorf("outcome %q is none of %s", j.Outcome, strings.Join(outcomeNames[:], ", "))
+		if c.Outcome = Outcome(o); o < 0 || !fits(c.Kind, c.Outcome) {
+			return c, fmt.Errorf("outcome %q is none of those of a call of kind %v: %s", j.Outcome, c.Kind, strings.Join(outcomesOf(c.Kind), ", "))
 		}
-		c.Outcome = Outcome(o)
 	}
 	for _, f := range j.Flags {
 		i := slices.Index(flagNames[:], f)
@@ -292,8 +296,6 @@ func fromJSON(j *jsonCall) (Call, error) {
 	switch {
 	case c.Invoke <= 0 || c.Intended < 0 || c.Return < 0:
 		return c, fmt.Errorf("stamps must be above 0: invoke %d, intended %d, return %d", c.Invoke, c.Intended, c.Return)
-	case !fits(c.Kind, c.Outcome):
-		return c, fmt.Errorf("outcome %v of a call of kind %v", c.Outcome, c.Kind)
 	case c.Return != 0 && c.Return < c.Invoke:
 		return c, fmt.Errorf("it returned at %d, before its invoke at %d", c.Return, c.Invoke)
 	case c.Return != 0 && c.Outcome == Open:
@@ -302,6 +304,22 @@ func fromJSON(j *jsonCall) (Call, error) {
 		return c, fmt.Errorf("outcome %v needs a return", c.Outcome)
 	}
 	return c, nil
+}
+
+// outcomesOf lists what whoever writes a record of a call of kind k can want to
+// say of it. That no answer came is said by leaving the outcome out.
+func outcomesOf(k Kind) []string {
+	var words []string
+	for o, word := range outcomeNames {
+		switch o := Outcome(o); {
+		case o == Open, !fits(k, o):
+		case o == Busy && k != KindAcquire && k != KindTry:
+		case o == Lost && k != KindRelease && k != KindCleanup && k != KindExtend && k != KindLost:
+		default:
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // kindOf is the kind that a word names.
@@ -323,6 +341,7 @@ func (p *jsonReader) finish() {
 	h.Clients, h.Keys = p.foreign.clients.byNumber(), p.foreign.keys.byNumber()
 	h.sort()
 	h.order(p.name)
+	h.naming()
 }
 
 // order looks for what contradicts itself between the calls of a client, and

@@ -92,10 +92,10 @@ func TestJSONLByHand(t *testing.T) {
 	}
 	for line, what := range map[string]string{
 		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                              `line 2: kind "acqiure" is none of`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                  `outcome "won" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                  `outcome "won" is none of those of a call of kind try: held, busy, failed, unknown`,
 		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30}`:                 `needs a return`,
 		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30,"return":29}`:     `before its invoke`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`: `released of a call of kind try`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`: `outcome "released" is none of`,
 		`{"client":0,"seq":1,"kind":"try","invoke":30,"return":40}`:                      `an open call has no return`,
 		`{"client":0,"seq":1,"kind":"try","invoke":0}`:                                   `stamps must be above 0`,
 		`{"client":0,"seq":1,"kind":"try","invoke":30,"falgs":["drain"]}`:                `unknown field "falgs"`,
@@ -109,6 +109,9 @@ func TestJSONLByHand(t *testing.T) {
 		`{"client":0,"kind":"try","key":1.5,"invoke":30}`:                                `1.5 is no key`,
 		`{"client":0,"kind":"try","invoke":"yesterday"}`:                                 `invoke yesterday: want`,
 		`{"client":1,"kind":"release","invoke":30}`:                                      `which never asked for it`,
+		`{"client":0,"kind":"unlock","outcome":"freed","invoke":30}`:                     `of kind release: released, lost, failed, unknown`,
+		`{"client":0,"kind":"renew","outcome":"renewed","invoke":30}`:                    `of kind extend: extended, lost, failed, unknown`,
+		`{"client":0,"kind":"lost","outcome":"gone","invoke":30}`:                        `of kind lost: lost, failed, unknown, accepted`,
 		`{}`:                             `holds nothing`,
 		`[]`:                             `cannot be understood`,
 		`{"format":"other","version":1}`: `this program reads`,
@@ -121,6 +124,20 @@ func TestJSONLByHand(t *testing.T) {
 	}
 	if _, err := ReadJSONL(strings.NewReader("{}"), "hand"); !errors.Is(err, ErrNoRecords) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestDamageNamesTheClient: whoever wrote the log knows its clients by their names.
+func TestDamageNamesTheClient(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"client":"web-7","kind":"lock","outcome":"won","invoke":10,"return":20}`:  `offset 72, web-7: line 2: outcome "won"`,
+		`{"client":"web-7","kind":"unlock","outcome":"ok","invoke":10,"return":20}`: `web-7: line 2: a release of a key by a client which never asked`,
+	} {
+		const sound = `{"client":"web-1","kind":"lock","outcome":"ok","invoke":10,"return":20}` + "\n"
+		h, err := ReadJSONL(strings.NewReader(sound+line), "hand")
+		if err != nil || len(h.Damage) != 1 || !strings.Contains(h.Damage[0].String(), want) {
+			t.Errorf("%s: %v %v, want %q", line, err, h.Damage, want)
+		}
 	}
 }
 

@@ -19,6 +19,16 @@ func (f *faults) found(line int, offset int64, client uint32, what string) {
 	f.h.Damage = append(f.h.Damage, Damage{File: f.name, Offset: offset, Client: client, What: fmt.Sprintf("line %d: %s", line, what)})
 }
 
+// naming tells of the damage of each client its name, where the clients have any.
+func (h *History) naming() {
+	for i := range h.Damage {
+		d := &h.Damage[i]
+		if name, ok := h.Clients[d.Client]; ok {
+			d.Name = name
+		}
+	}
+}
+
 // rest adds how many places are not listed.
 func (f *faults) rest() {
 	if f.more > 0 {

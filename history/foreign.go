@@ -89,7 +89,7 @@ func (o owners) of(c *Call, given string) (Attempt, error) {
 	case KindRelease, KindCleanup, KindExtend, KindLost:
 		a, ok := last[c.Key]
 		if !ok {
-			return a, fmt.Errorf("a %v of key %d by client %d, which never asked for it", c.Kind, c.Key, c.Client)
+			return a, fmt.Errorf("a %v of a key by a client which never asked for it", c.Kind)
 		}
 		return a, nil
 	}

@@ -41,6 +41,7 @@ type Damage struct {
 	File   string
 	Offset int64  // in File
 	Client uint32 // NoClient where it cannot be told
+	Name   string // of the client, where the source of the history names it
 	What   string // "the invoke checksum of record 17 does not match"
 }
 
@@ -50,10 +51,12 @@ const NoClient = Controller - 1
 // String tells the damage with its place, on one line.
 func (d Damage) String() string {
 	who := fmt.Sprintf("client %d", d.Client)
-	switch d.Client {
-	case NoClient:
+	switch {
+	case d.Name != "":
+		who = d.Name
+	case d.Client == NoClient:
 		who = "client not known"
-	case Controller:
+	case d.Client == Controller:
 		who = "controller"
 	}
 	return fmt.Sprintf("%s, offset %d, %s: %s", d.File, d.Offset, who, d.What)

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -73,7 +74,30 @@ func read(path string, to sink) (*History, error) {
 		}
 		return h, err
 	}
-	return readAt(f, path, st.Size(), to)
+	h, err := readAt(f, path, st.Size(), to)
+	if errors.Is(err, ErrNoRecords) {
+		if why := notOurs(f, st.Size()); why != "" {
+			err = fmt.Errorf("history: read %s: %w: %s", path, ErrNoRecords, why)
+		}
+	}
+	return h, err
+}
+
+// notOurs says why a file was never a history that lockbench wrote, or nothing if
+// it may be one that is damaged.
+func notOurs(f io.ReaderAt, size int64) string {
+	if size == 0 {
+		return "the file is empty"
+	}
+	var p [512]byte
+	n, _ := f.ReadAt(p[:], 0) // what could not be read now was told of before
+	switch begin := p[:n]; {
+	case bytes.HasPrefix(begin, []byte(streamMagic)), bytes.HasPrefix(begin, []byte(frameMagic)), bytes.ContainsRune(begin, 0):
+		return ""
+	case len(bytes.TrimSpace(begin)) == 0:
+		return "there is nothing in it but blanks"
+	}
+	return "it is neither a history of lockbench nor JSON lines nor EDN"
 }
 
 // readAt reads a merged or a client's file.
