@@ -199,8 +199,7 @@ func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
 }
 
 func (e *expansion) unknownRecipe(path, id string) {
-	hint := didYouMean(e.catalogue.Nearest(id), e.catalogue.IDs())
-	e.problem(path, fmt.Sprintf("no recipe %q", id), hint)
+	e.problem(path, fmt.Sprintf("no recipe %q", id), RecipeHint(e.catalogue, id))
 }
 
 // distinct refuses lists that are empty, or that would run the same thing

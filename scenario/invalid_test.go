@@ -243,7 +243,7 @@ func TestEveryCheck(t *testing.T) {
 
 		{"workload: hot-key, recipes: []", bad, "recipes: names no recipe"},
 		{"workload: hot-key, recipes: [etcd/mutex, etcd/mutex]", bad, `recipes[1]: "etcd/mutex" is listed twice`},
-		{"workload: hot-key, recipes: nothing/at-all-like-it", bad, "there is redis/token, etcd/mutex"},
+		{"workload: hot-key, recipes: nothing/at-all-like-it", bad, `no recipe "nothing/at-all-like-it"; see lockbench list recipes`},
 		{"workload: hot-key, recipes: zookeeper/sequence, ttl: 3s", bad, "ttl: zookeeper/sequence: sessions last 4s at least"},
 		{"workload: hot-key, recipes: zookeeper/sequence, ttl: 3s, servers: {zookeeper: {tickTime: 500}}", good, ""},
 		{"workload: hot-key, recipes: memcached/cas, ttl: 1500ms", bad, "ttl: memcached/cas cannot serve a lease of 1.5s"},

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -74,6 +75,18 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(s)][len(t)]
+}
+
+// RecipeHint says what to write instead of an id that no recipe has: where it is
+// that of a backend its recipes are to be chosen from, else the nearest ids.
+func RecipeHint(c Catalogue, id string) string {
+	if slices.ContainsFunc(c.IDs(), func(known string) bool { return strings.HasPrefix(known, id+"/") }) {
+		return fmt.Sprintf("%[1]s is a backend: name some of its recipes, which lockbench list recipes %[1]s shows", id)
+	}
+	if near := c.Nearest(id); len(near) > 0 {
+		return didYouMean(near, nil)
+	}
+	return "see lockbench list recipes"
 }
 
 // didYouMean is a hint: the nearest names, or all of them if none is near.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/run"
@@ -19,9 +18,5 @@ func catalogue() scenario.Catalogue {
 }
 
 func unknownRecipe(id string) error {
-	err := fmt.Errorf("no recipe %q", id)
-	if near := catalogue().Nearest(id); len(near) > 0 {
-		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-	}
-	return fmt.Errorf("%w (see lockbench list recipes)", err)
+	return fmt.Errorf("no recipe %q; %s", id, scenario.RecipeHint(catalogue(), id))
 }
