@@ -20,7 +20,7 @@ func (d *derivation) compare() {
 	}
 	if n := len(d.history.Damage); n > 0 {
 		open = true
-		surprise("inconclusive: the history is damaged in %d places, first %s", n, d.history.Damage[0])
+		surprise("inconclusive: the history is damaged in %s, first %s", counted(n, "place", "places"), d.history.Damage[0])
 	}
 	for _, answer := range []struct{ name, want, got string }{
 		{"verdict", r.Expect.Verdict, r.Safety.Verdict},

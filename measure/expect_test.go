@@ -2,6 +2,7 @@ package measure
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,12 @@ func TestExpectations(t *testing.T) {
 			r := s.result()
 			if !reflect.DeepEqual(r.AsExpected, tc.want) || (len(r.Surprises) > 0) != (tc.want != yes) {
 				t.Errorf("as expected %v, surprises %v", r.AsExpected, r.Surprises)
+			}
+			if want := "the history is damaged in 1 place; first:"; tc.damage && !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
+				t.Errorf("no warning of %q: %v", want, r.Warnings)
+			}
+			if want := "the history is damaged in 1 place, first"; tc.damage && !strings.Contains(r.Surprises[0], want) {
+				t.Errorf("not surprised that %q: %v", want, r.Surprises)
 			}
 		})
 	}

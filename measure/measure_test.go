@@ -247,6 +247,24 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// What the clocks leave open is counted as a person would.
+func TestUncertainOverlapsAreCounted(t *testing.T) {
+	for n, want := range map[int]string{1: "whether 1 more pair of holds overlapped", 2: "whether 2 more pairs of holds overlapped"} {
+		s := newStory(leased(), 2)
+		for i := range n {
+			from := float64(1000 * i)
+			s.hold(0, fmt.Sprint("a", i), from, from+10, from+20)
+			s.hold(1, fmt.Sprint("b", i), from, from+19.999, from+30) // within what the clocks may be off
+		}
+		for i := range s.in.history.Streams {
+			s.in.history.Streams[i].ClockUncertainty = ms
+		}
+		if r := s.result(); !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
+			t.Errorf("no warning of %q: %v", want, r.Warnings)
+		}
+	}
+}
+
 // Faults are numbered by their times, not by their places in the list.
 func TestFaultsByTime(t *testing.T) {
 	s := newStory(leased(), 2)

@@ -103,8 +103,8 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	for _, x := range d.history.Damage {
 		safety.Damage = append(safety.Damage, x.String())
 	}
-	if rep.UncertainOverlaps > 0 {
-		d.warning("the clocks leave open whether %d more pairs of holds overlapped", rep.UncertainOverlaps)
+	if n := int(rep.UncertainOverlaps); n > 0 {
+		d.warning("the clocks leave open whether %s overlapped", counted(n, "more pair of holds", "more pairs of holds"))
 	}
 }
 

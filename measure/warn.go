@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -13,6 +14,14 @@ const (
 	fewForP99       = 100
 	fewForThousands = 1000
 )
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
 
 // warn notes what a reader of the numbers must know.
 func (d *derivation) warn() {
@@ -43,6 +52,6 @@ func (d *derivation) warn() {
 		}
 	}
 	if n := len(d.history.Damage); n > 0 {
-		d.warning("the history is damaged in %d places; first: %s", n, d.history.Damage[0])
+		d.warning("the history is damaged in %s; first: %s", counted(n, "place", "places"), d.history.Damage[0])
 	}
 }
