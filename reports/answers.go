@@ -264,7 +264,7 @@ func calm(es []*experiment) []string {
 	var safe, runs int
 	unsafe := map[string][]string{} // in which experiments
 	var names []string
-	expected := true
+	expected, alone := true, "is undecided"
 	controls := map[string]controlled{}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
@@ -287,6 +287,9 @@ func calm(es []*experiment) []string {
 				case scenario.Safe:
 					safe++
 				default:
+					if r.Safety.Verdict == scenario.Unsafe {
+						alone = "was unsafe"
+					}
 					expected = expected && r.AsExpected != nil && *r.AsExpected
 					if unsafe[name] == nil {
 						names = append(names, name)
@@ -306,9 +309,12 @@ func calm(es []*experiment) []string {
 		for i, name := range names {
 			names[i] = fmt.Sprintf("%s (in %s)", name, list(unsafe[name]))
 		}
-		line := fmt.Sprintf("Without faults, %d of %s were safe; not so, or undecided: %s.", safe, plural(runs, "contended run", "contended runs"), list(names))
+		line, all := fmt.Sprintf("Without faults, %d of %d contended runs were safe; not so, or undecided: %s.", safe, runs, list(names)), " All of that was expected."
+		if runs == 1 {
+			line, all = fmt.Sprintf("Without faults, the one contended run %s: %s.", alone, list(names)), " That was expected."
+		}
 		if expected {
-			line += " All of that was expected."
+			line += all
 		}
 		out = append(out, line)
 	}

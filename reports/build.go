@@ -200,19 +200,23 @@ func surprises(d scenario.Document) []surprise {
 				texts = []string{"the run says no more; see its safety answers"}
 			}
 			for _, s := range texts {
-				out = append(out, surprise{Scenario: name, Kind: string(o), Text: clean(s)})
+				out = append(out, surprise{Scenario: name, Kind: string(o), Text: reasonOf(o, s)})
 			}
 		}
 	}
 	return out
 }
 
+// reasonOf is a surprise beside the word for how the scenario came out, which it
+// need not say again.
+func reasonOf(o outcome, s string) string { return strings.TrimPrefix(clean(s), string(o)+": ") }
+
 // outcome is how a scenario came out against what was expected of it.
 type outcome string
 
 const (
 	outcomeOK           outcome = "as expected"
-	outcomeNone         outcome = "nothing expected"
+	outcomeNone         outcome = "without expectation"
 	outcomeWrong        outcome = "not as expected"
 	outcomeInconclusive outcome = "inconclusive"
 	outcomeMissing      outcome = "missing"

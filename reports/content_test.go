@@ -186,3 +186,32 @@ func TestColourOnlyWhenAsked(t *testing.T) {
 		t.Error("colour changes the layout")
 	}
 }
+
+// A sentence of one thing is not that of many with the number put in.
+func TestSentencesOfOne(t *testing.T) {
+	r := synthetic(kinds()[0], "contended", scenario.Load{Kind: scenario.HotKey}, 2, 1)
+	r.Safety.Verdict, r.AsExpected = scenario.Unsafe, ptr(false)
+	if got, want := calm(experiments([]result{r})), "Without faults, the one contended run was unsafe: redis/token (in contended)."; len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	two := r
+	two.Recipe = "redis/fenced"
+	if got, want := strings.Join(calm(experiments([]result{r, two})), ""), "Without faults, 0 of 2 contended runs were safe"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	r.Safety.Verdict, r.AsExpected, r.Surprises, r.Expect = scenario.Undecided, nil, []string{"inconclusive: a planned fault missed, nobody held"}, scenario.Expect{Verdict: scenario.Safe}
+	two.AsExpected = nil
+	d := scenario.Document{Scenarios: []result{r, two}}
+	if got := surprises(d); len(got) != 1 || got[0].Kind != "inconclusive" || got[0].Text != "a planned fault missed, nobody held" {
+		t.Errorf("it is inconclusive once: %+v", got)
+	}
+	if got, _ := closing(d, true); got != "2 scenarios: 1 inconclusive, 1 without expectation." {
+		t.Errorf("%q", got)
+	}
+	// Beside another word the text's own stands.
+	d.Scenarios[0].AsExpected = ptr(false)
+	if got := surprises(d); len(got) != 1 || got[0].Text != r.Surprises[0] {
+		t.Errorf("not as expected, and a doubt: %+v", got)
+	}
+}

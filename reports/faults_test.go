@@ -128,7 +128,7 @@ func TestUnsafeWithoutFaultsBesideAMatrix(t *testing.T) {
 	text := renderText(build(run{doc: d}), TableOptions{Width: 200})
 	for _, want := range []string{
 		"hold-too-long: guarded-counter",
-		"0 of 1 contended run were safe; not so, or undecided: redis/token (in hold-too-long). All of that was expected.",
+		"the one contended run was unsafe: redis/token (in hold-too-long). That was expected.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q:\n%s", want, text)

@@ -96,12 +96,13 @@ func testCase(r result) junitCase {
 	c := junitCase{Name: clean(r.Name), Class: "lockbench." + strings.ReplaceAll(clean(r.Recipe), "/", "."), Time: xmlSeconds(r.DurationNS)}
 	reason := or(clean(r.Reason), "the run gives no reason")
 	said := reasons(r)
+	o := outcomeOf(r)
 	surprises := make([]string, 0, len(r.Surprises))
 	for _, s := range r.Surprises {
-		surprises = append(surprises, clean(s))
+		surprises = append(surprises, reasonOf(o, s))
 	}
 	msg := or(strings.Join(surprises, "; "), "the run says no more")
-	switch o := outcomeOf(r); o {
+	switch o {
 	case outcomeMissing:
 		c.Skipped = &junitMessage{Message: reason}
 	case outcomeFailed, outcomeInterrupted:
