@@ -171,7 +171,11 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 	if r.CheckTTL != nil && sc.TTL > 0 {
 		if err := r.CheckTTL(sc.TTL.D(), sc.Servers[r.Backend]); err != nil {
 			reason := err.Error()
-			if !strings.Contains(reason, r.ID) {
+			switch {
+			case strings.Contains(reason, r.ID):
+			case strings.HasPrefix(reason, "cannot serve "): // who cannot is all that is missing
+				reason = r.ID + " " + reason
+			default:
 				reason = fmt.Sprintf("%s cannot serve a lease of %s: %s", r.ID, sc.TTL, reason)
 			}
 			f.add("ttl", "", "%s", reason)

@@ -18,6 +18,9 @@ func catalogue() scenario.Catalogue {
 		if ttl%time.Second != 0 {
 			return errors.New("it keeps whole seconds only")
 		}
+		if ttl > time.Hour {
+			return fmt.Errorf("cannot serve a TTL of %s: choose up to 1h", ttl)
+		}
 		return nil
 	}
 	ticks := func(ttl time.Duration, settings map[string]string) error {

@@ -247,6 +247,8 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, recipes: zookeeper/sequence, ttl: 3s", bad, "ttl: zookeeper/sequence: sessions last 4s at least"},
 		{"workload: hot-key, recipes: zookeeper/sequence, ttl: 3s, servers: {zookeeper: {tickTime: 500}}", good, ""},
 		{"workload: hot-key, recipes: memcached/cas, ttl: 1500ms", bad, "ttl: memcached/cas cannot serve a lease of 1.5s"},
+		// Twice "cannot serve" is once too often.
+		{"workload: hot-key, recipes: memcached/cas, ttl: 2h", bad, "ttl: memcached/cas cannot serve a TTL of 2h0m0s: choose up to 1h"},
 		{"workload: hot-key, servers: {redis: {appendonly: yes}}", bad, `servers.redis: no recipe of this block runs on "redis"`},
 
 		{"workload: hot-key, expect: {verdict: any}", good, ""},
