@@ -11,6 +11,9 @@ import (
 // servers: with holds that short the lock is free for most of the time.
 const shortHold = 10 * time.Millisecond
 
+// tellingHold is one that a fault can hardly miss.
+const tellingHold = "50ms"
+
 // holdHint says that a fault on servers, which does not wait for a holder, will
 // hardly meet one, since holds are as short as they are where nobody says
 // otherwise; "" if nothing needs to be said.
@@ -21,7 +24,7 @@ func holdHint(scenarios []scenario.Scenario) string {
 			if !ok || kind.OnClient() || kind.Target == scenario.TargetServing || f.Step != "" || f.After > 0 || sc.Workload.Hold.A >= shortHold {
 				continue
 			}
-			return fmt.Sprintf("a hold lasts %s, so that hardly any stands when %s comes, and safe says little: --hold 50ms, or --step held, lets it meet a holder", sc.Workload.Hold, kind)
+			return fmt.Sprintf("a hold lasts %s, so that hardly any stands when %s comes, and safe says little: --hold %s, or --step held, lets it meet a holder", sc.Workload.Hold, kind, tellingHold)
 		}
 	}
 	return ""

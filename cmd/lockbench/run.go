@@ -74,19 +74,25 @@ and writes a folder with the report. Without arguments it runs the built-in suit
 
 With --workload it runs one experiment made from the flags. With a suite or a file, flags that
 describe the load replace what the suite says. The rate of an open loop is that of all clients
-together.
+together. A --fault without a --workload is one experiment too: guarded-counter, with holds of 50ms,
+long enough that the fault meets a holder.
 
 Given the folder of an earlier run, or the suite.yaml in it, it repeats that run: the same scenarios
 with the same seeds, in a new folder.`,
 		Example: `  lockbench run
   lockbench run self-test
   lockbench run --recipe redis/token,etcd/mutex --workload hot-key --clients 8,32 --hold 1ms --repeat 6
-  lockbench run --recipe mysql/lease-row --workload guarded-counter --fault holder-pause
+  lockbench run --recipe mysql/lease-row --fault holder-pause
   lockbench run --recipe etcd/mutex --topology quorum --workload hot-key --fault leader-kill,holder-cut
   lockbench run safety --budget 10m
   lockbench run results/2026-01-31T120000-quick`,
 		Args: argCount(cobra.MaximumNArgs(1), "one suite at most"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := faultAlone(cmd.Flags(), args); err != nil {
+				return err
+			}
+			return a.run(cmd, args, f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "recipes, by comma (see lockbench list recipes); of a suite: only these of its recipes")

@@ -106,8 +106,6 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 		file = scenario.File{Name: f.workload, Scenarios: []scenario.Block{{Name: f.workload, Settings: over}}}
 	case cmd.Flags().Changed("workload"):
 		return file, usage(fmt.Errorf("--workload makes an experiment of its own; leave it out to run %[1]s, or leave %[1]s out", args[0]))
-	case len(args) == 0 && cmd.Flags().Changed("fault"):
-		return file, usage(errors.New("--fault needs --workload too, such as --workload guarded-counter (see lockbench list workloads), or the name of a suite"))
 	default:
 		if file, err = loadSuite(args); err != nil {
 			return file, err
@@ -129,6 +127,22 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 		}
 	}
 	return file, nil
+}
+
+// faultAlone has a fault that is given without a workload or a suite meet the one
+// that shows what it does to the data, with holds that it can hardly miss.
+func faultAlone(flags *pflag.FlagSet, args []string) error {
+	switch {
+	case len(args) > 0 || !flags.Changed("fault") || flags.Changed("workload"):
+		return nil
+	case !flags.Changed("recipe"):
+		return usage(errors.New("--fault needs --recipe too (see lockbench list recipes), or the name of a suite"))
+	}
+	err := flags.Set("workload", scenario.GuardedCounter)
+	if !flags.Changed("hold") {
+		err = errors.Join(err, flags.Set("hold", tellingHold))
+	}
+	return err
 }
 
 // loadSuite loads a built-in suite, or a file if the argument looks like one.
