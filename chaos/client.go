@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// stopPatience limits how long a stopped process may take to stand still,
-	// and a killed one to end.
+	// stopPatience limits how long a stopped process may take to stand still.
 	stopPatience = 2 * time.Second
+	// endPatience is how long a killed process may take to end. It does nothing
+	// any more, but a busy machine takes its time to bury it.
+	endPatience = 10 * time.Second
 	// wireLimit is how long a rule may take to be in force everywhere.
 	wireLimit = 10 * time.Second
 
@@ -118,7 +120,7 @@ func (f *fault) end(in *injection) error {
 	}
 	f.killed = p.PID()
 	if !ended(p) {
-		return fmt.Errorf("pid %d did not end within %v of SIGKILL", p.PID(), stopPatience)
+		return fmt.Errorf("pid %d did not end within %v of SIGKILL", p.PID(), endPatience)
 	}
 	in.settle(goOn)
 	in.confirmed = "the process has ended"

@@ -168,7 +168,7 @@ func (f *fault) ends(node int) bool {
 
 // ended waits for the end of a process that was killed.
 func ended(p Process) bool {
-	timer := time.NewTimer(stopPatience)
+	timer := time.NewTimer(endPatience)
 	defer timer.Stop()
 	select {
 	case <-p.Done():
