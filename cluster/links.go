@@ -152,20 +152,44 @@ func accept(listener net.Listener, take func(net.Conn)) {
 
 // lead leads a connection onto the way that it came by.
 func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
-	from, ok := l.caller(conn)
-	if !ok {
-		conn.Close() // nobody whom we know, or gone by now
+	from, err := l.caller(conn)
+	proxy := l.ways[way{from, to, port}]
+	if errors.Is(err, errHungUp) {
+		proxy = l.whichever(to, port)
+	}
+	if proxy == nil {
+		conn.Close() // nobody whom we know, or a rule may be meant for him
 		return
 	}
 	if callsBack {
 		conn = &readdressed{Conn: conn, readdresser: readdresser{from: clientHost, to: linkHost}}
 	}
-	l.ways[way{from, to, port}].Serve(conn)
+	proxy.Serve(conn)
+}
+
+// whichever is one of the ways to a port, for who said what he had to say and hung
+// up before anybody could see who he was: so does a ZooKeeper server that asks to
+// be called back. Without rules the ways are all alike; nil if one of them has any.
+func (l *links) whichever(to string, port int) (found *faultnet.Proxy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w, proxy := range l.ways {
+		if w.to != to || w.port != port {
+			continue
+		}
+		for _, ruled := range l.cuts {
+			if slices.Contains(ruled, proxy) {
+				return nil
+			}
+		}
+		found = proxy
+	}
+	return found
 }
 
 // caller finds who has dialled. A server may have done so before we noted its
 // process, hence the tries.
-func (l *links) caller(conn net.Conn) (string, bool) {
+func (l *links) caller(conn net.Conn) (string, error) {
 	for range 50 {
 		l.mu.Lock()
 		callers := make(map[int]string, len(l.pids))
@@ -179,14 +203,14 @@ func (l *links) caller(conn net.Conn) (string, bool) {
 		}
 		pid, err := dialledBy(conn, slices.Collect(maps.Keys(callers)))
 		if err == nil {
-			return callers[pid], true
+			return callers[pid], nil
 		}
 		if errors.Is(err, errHungUp) {
-			break
+			return "", err
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return "", false
+	return "", errStranger
 }
 
 // started notes the process of a server that may call others.

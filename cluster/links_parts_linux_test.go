@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
+
+	"github.com/lockbench/lockbench/faultnet"
 )
 
 // TestReaddresser: the address is replaced wherever the stream is cut, and
@@ -69,6 +72,58 @@ func TestDialledBy(t *testing.T) {
 			t.Errorf("closed, it is %s in the table, %v", listed, err)
 		}
 		accepted.Close()
+	}
+}
+
+// TestHungUp: what somebody said who hung up before anybody could see who he was
+// is passed on, unless it may be what a rule holds back.
+func TestHungUp(t *testing.T) {
+	listen := func() (net.Listener, int) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l, l.Addr().(*net.TCPAddr).Port
+	}
+	server, port := listen()
+	gate, _ := listen()
+	l := &links{ways: map[way]*faultnet.Proxy{}, cuts: map[string][]*faultnet.Proxy{}}
+	for _, from := range []string{"a", "b"} {
+		proxy := faultnet.NewProxy(server.Addr().String())
+		defer proxy.Close()
+		l.ways[way{from, "c", port}] = proxy
+	}
+	caller, err := net.Dial("tcp", gate.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := gate.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(caller, "call me back"); err != nil {
+		t.Fatal(err)
+	}
+	caller.Close()
+	l.lead(conn, "c", port, false)
+	heard, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heard.Close()
+	if said, err := io.ReadAll(heard); err != nil || string(said) != "call me back" {
+		t.Errorf("the server heard %q, %v", said, err)
+	}
+	if err := l.cut("cut", map[string]bool{"a": true}, faultnet.Rule{CutIn: true, CutOut: true}); err != nil {
+		t.Fatal(err)
+	}
+	if l.whichever("c", port) != nil {
+		t.Error("it may have been a, who is cut off")
+	}
+	l.lift("cut")
+	if l.whichever("c", port) == nil || l.whichever("d", port) != nil {
+		t.Error("without rules every way to c, and none to d")
 	}
 }
 
