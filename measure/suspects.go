@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -49,8 +50,15 @@ func (d *derivation) suspects() []checker.Suspect {
 	slices.SortStableFunc(list, func(a, b checker.Suspect) int {
 		return cmp.Compare(strings.Count(a.Cause, outOfReach), strings.Count(b.Cause, outOfReach))
 	})
+	if slices.Contains(d.info.Apart, d.scenario.Topology) {
+		// That needs no fault, and explains what none does.
+		list = append(list, checker.Suspect{Cause: apart, Everybody: true, From: math.MinInt64, To: math.MaxInt64})
+	}
 	return list
 }
+
+// apart is why a lock has a holder at each server.
+const apart = "each server grants the lock by itself"
 
 const outOfReach = "lease outlived by a holder that could not reach "
 
