@@ -157,7 +157,7 @@ const electionRoom = Duration(3 * time.Second)
 // rejoinRoom is the time that a server of a Galera group may take to be of it again
 // after a crash: it starts twice, once to see what it has, and is let in when the
 // others have left it behind and sent it the rest.
-const rejoinRoom = Duration(10 * time.Second)
+const rejoinRoom = Duration(15 * time.Second)
 
 // recovery is the time that must be left after a fault's end for what follows
 // to be seen: the paused holder ends its hold, and somebody else gets the lock,
