@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -12,6 +13,9 @@ type claim struct {
 	what  string // client's pid, server's process
 	alone bool
 }
+
+// errClaimed: another fault has claimed the target.
+var errClaimed = errors.New("is in the hands of")
 
 // claims are who has what in hand. It is safe for concurrent use.
 type claims struct {
@@ -49,7 +53,7 @@ func (c *claims) free(w claim) error {
 func (c *claims) conflict(w claim) error {
 	for _, t := range c.taken {
 		if t.what == w.what && (t.alone || w.alone) {
-			return fmt.Errorf("%s is in the hands of %s", w.what, t.by)
+			return fmt.Errorf("%s %w %s", w.what, errClaimed, t.by)
 		}
 	}
 	return nil

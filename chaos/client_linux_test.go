@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -82,53 +83,84 @@ func TestStarve(t *testing.T) {
 	}
 }
 
-// Of faults that would be each other's end one has the client, whichever comes
-// first, and the others look in vain; wires may have several rules.
-func TestClientsInTheHandsOfAFault(t *testing.T) {
-	log := newLog(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var looks atomic.Int64
-	var first string
-	go func() {
-		for first == "" {
-			time.Sleep(time.Millisecond)
-			for _, e := range readLog(t, log) {
-				if e.Event == "injected" {
-					first = e.ID
+// lookedAt counts how often the faults on holders and those on waiters have
+// looked for a target, which is always client 3.
+type lookedAt struct {
+	fakeClients
+	holders, waiters *atomic.Int64
+}
+
+func (l lookedAt) Holders() []Holding {
+	l.holders.Add(1)
+	return []Holding{longAgo(3)}
+}
+
+func (l lookedAt) Waiters() []Holding {
+	l.waiters.Add(1)
+	return []Holding{longAgo(3)}
+}
+
+// Of two faults that would undo each other the first has the client, and the
+// other one looks for a target until the run ends, and names the first as the
+// cause of its miss.
+func TestConflictingFaultsOnOneClient(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"holder-pause", "next-waiter-starve"},
+		{"holder-starve", "next-waiter-cut"},
+		{"holder-cut", "next-waiter-pause"},
+	} {
+		log := newLog(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		clients := lookedAt{fakeClients{proc: startChild(t)}, &atomic.Int64{}, &atomic.Int64{}}
+		var first string
+		var ready sync.WaitGroup
+		ready.Go(func() {
+			defer cancel()
+			for first == "" && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+				for _, e := range readLog(t, log) {
+					if e.Event == "injected" {
+						first = e.ID
+					}
 				}
 			}
+			// Two more looks of the other one: the second begins after the first of
+			// them has met the claim.
+			looks := clients.waiters
+			if strings.HasPrefix(first, "next-waiter") {
+				looks = clients.holders
+			}
+			for from := looks.Load(); looks.Load() < from+2 && t.Context().Err() == nil; {
+				time.Sleep(time.Millisecond)
+			}
+		})
+		events, _ := runWith(t, ctx, Schedule{
+			Faults:  []scenario.Fault{{Kind: pair[0], For: 30000 * ms}, {Kind: pair[1], For: 30000 * ms}},
+			Clients: clients, Wires: fakeWires{tape: &tape{}}, Log: log,
+		}, time.Minute)
+		ready.Wait()
+		misses := 0
+		for _, e := range events {
+			if e.Event != "missed" {
+				continue
+			}
+			if misses++; !strings.Contains(e.Reason, "is in the hands of "+first) {
+				t.Errorf("%v: %s missed because %s", pair, e.ID, e.Reason)
+			}
 		}
-		for from := looks.Load(); looks.Load() < from+100; {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-	}()
-	played := &tape{}
-	events, _ := runWith(t, ctx, Schedule{
-		Faults: []scenario.Fault{{Kind: "holder-pause", For: 30000 * ms}, {Kind: "holder-starve", For: 30000 * ms}, {Kind: "holder-cut", For: 30000 * ms}},
-		Clients: fakeClients{proc: startChild(t), holders: func() []Holding {
-			looks.Add(1)
-			return []Holding{longAgo(3)}
-		}}, Wires: fakeWires{tape: played}, Log: log,
-	}, time.Minute)
-	misses := 0
-	for _, e := range events {
-		if e.Event != "missed" {
-			continue
-		}
-		if misses++; !strings.Contains(e.Reason, "is in the hands of "+first) {
-			t.Errorf("%s missed because %s", e.ID, e.Reason)
+		if misses != 1 {
+			t.Errorf("%v: events %v", pair, names(events))
 		}
 	}
-	if misses != 2 {
-		t.Errorf("events %v", names(events))
-	}
+}
 
-	played = &tape{}
-	log = newLog(t)
-	ctx, cancel = context.WithCancel(t.Context())
+// Several rules of the wire may apply to one client.
+func TestRulesAddUp(t *testing.T) {
+	played := &tape{}
+	log := newLog(t)
+	ctx, cancel := context.WithCancel(t.Context())
 	go func() { await(t, log, "holder-cut-1 effective", "holder-delay-2 effective"); cancel() }()
-	events, _ = runWith(t, ctx, Schedule{
+	events, _ := runWith(t, ctx, Schedule{
 		Faults:  []scenario.Fault{{Kind: "holder-cut", For: 30000 * ms}, {Kind: "holder-delay", For: 30000 * ms}},
 		Clients: fakeClients{proc: idleProcess{}}, Wires: fakeWires{tape: played}, Log: log,
 	}, time.Minute)

@@ -107,8 +107,14 @@ func (f *fault) choose(ctx context.Context, try int) (prey, error) {
 		if f.After > 0 {
 			list = f.unripe(list)
 		}
-		var free []Holding
-		if free, taken = f.unclaimed(list); len(free) > 0 {
+		free, conflict := f.unclaimed(list)
+		if ctx.Err() != nil {
+			// The end of the run heals the other faults too, and what that sets free
+			// was taken as long as the run lasted.
+			return prey{}, because("the run ended before a client was found", taken)
+		}
+		taken = conflict
+		if len(free) > 0 {
 			if h := free[f.hash(try)%uint64(len(free))]; f.ripens(ctx, h) {
 				return f.chosen(h, try), nil
 			}

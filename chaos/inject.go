@@ -10,6 +10,10 @@ import (
 	"github.com/lockbench/lockbench/scenario"
 )
 
+// betweenTries is the pause before the next target is tried, so that the tries do
+// not become a fault of their own.
+const betweenTries = 5 * time.Millisecond
+
 // aim is whom a fault is about to hit: a client, or servers.
 type aim struct {
 	event   scenario.FaultEvent // names them
@@ -52,6 +56,13 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 			return nil, f.missed(err.Error())
 		}
 		in, err := f.begin(a)
+		if errors.Is(err, errClaimed) && f.kind.OnClient() {
+			// Another fault was faster. The next look knows of its claim.
+			if f.sleep(ctx, betweenTries) != nil {
+				return nil, f.missed(fmt.Sprintf("the run ended before a target was hit: %v", err))
+			}
+			continue
+		}
 		if err != nil {
 			return nil, f.missed(err.Error())
 		}
@@ -67,8 +78,7 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 		if !errors.Is(err, errEscaped) {
 			return nil, f.missed(err.Error())
 		}
-		// A little pause, so that the tries do not become a fault of their own.
-		if f.sleep(ctx, 5*time.Millisecond) != nil {
+		if f.sleep(ctx, betweenTries) != nil {
 			return nil, f.missed("the run ended before a target was hit")
 		}
 	}
