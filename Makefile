@@ -47,7 +47,7 @@ fuzz: ## a short run of every fuzz target; FUZZTIME=1m for longer ones
 	done
 
 perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 25 -window 1s' for more
-	$(GO) build -trimpath -o $(BIN)/perf ./perf
+	$(GO) build -trimpath -o $(BIN)/perf ./internal/perf
 	$(BIN)/perf $(PERFFLAGS)
 	@echo; echo "== recording: one call with both its records, as workers write it; then with its value in a histogram"
 	$(GO) test -run '^$$' -bench 'RecordedCall' -benchmem -count 3 ./workloads

@@ -13,25 +13,25 @@ const module = "github.com/lockbench/lockbench"
 // A package may import only what stands below its own line.
 var layers = []string{
 	"cmd/lockbench",
-	"perf",
+	"internal/perf",
 	"suites",
-	"run",
+	"internal/run",
 	"conformance",
 	"reports",
-	"measure",
+	"internal/measure",
 	"checker",
 	"chaos",
 	"workloads",
-	"cluster/clustertest",
-	"cluster",
-	"supervise",
-	"netdrop",
+	"internal/cluster/clustertest",
+	"internal/cluster",
+	"internal/supervise",
+	"internal/netdrop",
 	"impls/all",
 	"impls/internal/recipetest",
 	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/reference",
 	"impls",
-	"faultnet",
-	"scenario",
+	"internal/faultnet",
+	"internal/scenario",
 	"history/historytest",
 	"history",
 }
@@ -39,10 +39,10 @@ var layers = []string{
 // forbidden says what some packages may not import although it stands below
 // them: whoever judges must not know the servers.
 var forbidden = map[string][]string{
-	"checker": {"cluster", "impls", "chaos", "workloads", "faultnet", "scenario"},
+	"checker": {"internal/cluster", "impls", "chaos", "workloads", "internal/faultnet", "internal/scenario"},
 	"history": {"*"},
-	"impls":   {"cluster", "scenario", "faultnet"},
-	"reports": {"cluster", "chaos", "workloads", "run"},
+	"impls":   {"internal/cluster", "internal/scenario", "internal/faultnet"},
+	"reports": {"internal/cluster", "chaos", "workloads", "internal/run"},
 }
 
 func TestImportsPointDownwards(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 const (

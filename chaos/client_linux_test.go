@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // The clock of a client that has ended is nobody's any more.

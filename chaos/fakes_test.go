@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
+	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
 // tape records what was done to a fake world, in order. A test may decide by

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // The places of the workload at which a client holds the lock: in the critical

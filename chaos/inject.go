@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // betweenTries is the pause before the next target is tried, so that the tries do
@@ -56,7 +56,7 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 			return nil, f.missed(err.Error())
 		}
 		in, err := f.begin(a)
-		if errors.Is(err, errClaimed) && f.kind.OnClient() {
+		if errors.Is(err, errClaimed) && f.kind.OnClient() && !a.prey.atGate {
 			// Another fault was faster. The next look knows of its claim.
 			if f.sleep(ctx, betweenTries) != nil {
 				return nil, f.missed(fmt.Sprintf("the run ended before a target was hit: %v", err))

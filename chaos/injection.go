@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // undoLimit is how long one step back may take, also after the run's own context

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Log is faults.jsonl: an append-only trail of what was done to whom and when.

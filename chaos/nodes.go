@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 const (

@@ -3,7 +3,7 @@ package chaos
 import (
 	"testing"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 func TestPlanText(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/scenario"
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // taped is a real process whose signals are on the tape.

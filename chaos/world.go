@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
+	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
 // ErrEquals: nobody ever leads among these servers.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 const (

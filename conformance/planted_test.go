@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/impls/etcd"
 	"github.com/lockbench/lockbench/impls/reference"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // lacking is a lock that lacks a property.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // startLimit is how long a client process may take to greet: a test binary

@@ -3,7 +3,7 @@ package reports
 import (
 	"fmt"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // reference is the backend of the controls: locks of lockbench's own, right

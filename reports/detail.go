@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // detail is one scenario in full, for those who do not believe the tables.

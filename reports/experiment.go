@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 type result = scenario.Result

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Several writes report.html and report.md into the folder out, which it makes

@@ -3,7 +3,7 @@ package reports
 import (
 	"slices"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // stat is one number over the repeats of an experiment.

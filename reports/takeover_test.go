@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // TestSucceeded: "within the promised bound" is said of nobody who was later, or

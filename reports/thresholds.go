@@ -3,7 +3,7 @@ package reports
 import (
 	"slices"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // thresholds: what was expected of the numbers, and what was measured.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // late is a violation by a third: client 7, cut off from 1 s to 6 s, frees at

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 func written(t *testing.T, d scenario.Document) (dir string) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // keyChooser says which key a client wants next. It is read only after its

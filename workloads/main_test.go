@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/reference"
-	"github.com/lockbench/lockbench/scenario"
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // find is the catalogue of worker processes that run from this test binary.

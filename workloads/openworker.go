@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // opensAtOnce bounds how many clients of a worker connect at a time, so that a

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockbench/lockbench/scenario"
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // PoolOptions say how the worker processes are started. Run, Command and Specs

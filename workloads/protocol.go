@@ -3,8 +3,8 @@ package workloads
 import (
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // The controller and a worker talk in JSON, one value a line: orders on the

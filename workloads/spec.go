@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Spec is everything that a worker process is told, as JSON on its standard

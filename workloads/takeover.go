@@ -3,7 +3,7 @@ package workloads
 import (
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // takeOver is the load of a client whose key is wanted by one other. The first

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
+	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
 // ErrGone: the worker process that was asked has ended.

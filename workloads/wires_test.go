@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // atWork starts two clients in processes of their own, and lets them work.

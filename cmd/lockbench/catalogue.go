@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/impls/all"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // catalogue tells the scenario package what it has to know of our recipes.

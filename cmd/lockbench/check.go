@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/measure"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // checking is what the flags of check ask for.

@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/measure"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // checkFile judges one history by its raw verdict. Beside its scenario's file

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/netdrop"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/netdrop"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // doctorFinding is one line of doctor's JSON.

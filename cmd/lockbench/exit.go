@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // exitCode is what the command ends with. Where several apply, the first of

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // settings are the flags that describe the load, if they were given.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/supervise"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 func (a *app) healCommand() *cobra.Command {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/netdrop"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/netdrop"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // listedFault is one thing that a fault can do, on this machine.

@@ -26,7 +26,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/conformance"
-	"github.com/lockbench/lockbench/netdrop"
+	"github.com/lockbench/lockbench/internal/netdrop"
 )
 
 // quiet drops what a driver would print of failed connections: it is in the

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/cluster"
 	"github.com/lockbench/lockbench/impls/all"
-	"github.com/lockbench/lockbench/netdrop"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/netdrop"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // wholeFault is all about one fault, or about an action whomever it hits.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // progress tells on stderr how a run goes on: one line that rewrites itself on

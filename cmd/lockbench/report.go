@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
 )
 
 func (a *app) reportCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
-	"github.com/lockbench/lockbench/run"
+	"github.com/lockbench/lockbench/internal/run"
 )
 
 // version of lockbench; releases set it by -ldflags "-X main.version=v1.2.3".

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports"
-	"github.com/lockbench/lockbench/run"
-	"github.com/lockbench/lockbench/scenario"
 )
 
 // runFlags are the flags of "run" as they were given.

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockbench/lockbench/conformance"
-	"github.com/lockbench/lockbench/netdrop"
+	"github.com/lockbench/lockbench/internal/netdrop"
 )
 
 // TestMain makes the test binary double as the command, for the scripts and

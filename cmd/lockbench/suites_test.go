@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls/all"
-	"github.com/lockbench/lockbench/scenario"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
 )
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // TestFullServer: who is refused for want of room knows that he has nothing, and

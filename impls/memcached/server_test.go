@@ -6,10 +6,10 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/memcached"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // ttl is longer than any of these tests takes.

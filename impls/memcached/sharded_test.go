@@ -5,10 +5,10 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/memcached"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // TestSharded: all clients look for a key on the same server. The death of one

@@ -10,12 +10,12 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/cluster/clustertest"
-	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/mysql"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
 func admin(t *testing.T, c *cluster.Cluster) *sql.DB { return adminOf(t, c, 0) }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/faultnet"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
 // waiters counts the transactions that wait for a row of the bench's table,

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/mysql"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // at has a client begin with one server of several.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/cluster"
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // bench is a recipe on a server of its own, seen from outside and from inside.

@@ -7,10 +7,10 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/cluster/clustertest"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 	"github.com/lockbench/lockbench/impls/redis"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
 // served is a server, and an operator's way to it.

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package cluster
-
-import "github.com/lockbench/lockbench/supervise"
-
-// tracedBy: nothing here traces.
-func tracedBy(*supervise.Process, int) (bool, error) { return false, missingTracer() }

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/faultnet"
+)
+
+// linkHost is where a cluster's servers find one another if their links run
+// through proxies: at the ports of their own, but on another of the machine's
+// loopback addresses, so that whoever goes by ports finds nothing changed. It is
+// but for its last letter the address that clients use, see readdresser.
+const linkHost, clientHost = "127.0.0.9", "127.0.0.1"
+
+// linked is a driver whose servers, in some topology, call one another.
+type linked interface {
+	// links tells which of a node's ports others call; none in a topology whose
+	// servers know nothing of one another.
+	links(topology string) []linkPort
+}
+
+// linkPort is a port that other servers call.
+type linkPort struct {
+	place int // among the node's ports
+	// callsBack: who calls tells the address where he listens himself, and is
+	// called back there. It has to be that of his link.
+	callsBack bool
+	// from is the address that who calls is seen to call from, where that is how
+	// others find him; "" is any.
+	from string
+	// awaited is for how long who calls would try again while nobody listens.
+	awaited time.Duration
+}
+
+// links are the ways between a cluster's servers, each with a proxy of its own.
+type links struct {
+	gates  []net.Listener
+	fronts []*front
+	ways   map[way]*faultnet.Proxy // fixed once they are open
+	serves sync.WaitGroup
+
+	mu     sync.Mutex
+	pids   map[string]int               // of those who may call, by name
+	cuts   map[string][]*faultnet.Proxy // that have a rule, by its id
+	closed bool
+}
+
+// Who dialled a connection: nobody who has it still, nobody whom we know.
+var (
+	errHungUp   = errors.New("it is closed at the other end")
+	errStranger = errors.New("nobody whom we know")
+)
+
+// way is a way from one server to a port of another one.
+type way struct {
+	from, to string
+	port     int
+}
+
+// noLinks says why there are no links that could be cut between such servers, or
+// nil.
+func noLinks(d driver, topology string) error {
+	if l, ok := d.(linked); !ok || len(l.links(topology)) == 0 {
+		return fmt.Errorf("%w: the servers of this topology (%s) do not talk to one another", ErrUnsupported, topology)
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("%w: only Linux tells which server a connection comes from", ErrUnsupported)
+	}
+	return nil
+}
+
+// peerHost is where other servers, and the keeper, find a node.
+func (c *Cluster) peerHost() string {
+	if c.links == nil {
+		return clientHost
+	}
+	return linkHost
+}
+
+// peer is the address at which they find one of its ports.
+func (c *Cluster) peer(port int) string { return net.JoinHostPort(c.peerHost(), strconv.Itoa(port)) }
+
+// openLinks begins to listen in the servers' place, before any of them starts.
+func (c *Cluster) openLinks() error {
+	l := &links{ways: map[way]*faultnet.Proxy{}, pids: map[string]int{}, cuts: map[string][]*faultnet.Proxy{}}
+	c.links = l
+	var callers []string
+	if c.spec.Keeper {
+		callers, l.pids[keeperName] = []string{keeperName}, os.Getpid()
+	}
+	for _, n := range slices.Concat(c.Nodes(), c.watchers) {
+		callers = append(callers, n.Name)
+	}
+	for _, n := range c.Nodes() {
+		for _, p := range c.driver.(linked).links(c.spec.Topology) {
+			if err := l.open(n.Name, n.ports[p.place], p, callers); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range c.watchers {
+		f, err := openFront(n.Address, c.peer(n.ports[0]))
+		if err != nil {
+			return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, n.Name, err)
+		}
+		l.fronts = append(l.fronts, f)
+	}
+	return nil
+}
+
+// open makes the ways to one port.
+func (l *links) open(to string, port int, p linkPort, callers []string) error {
+	gate, err := net.Listen("tcp", net.JoinHostPort(linkHost, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, to, err)
+	}
+	l.gates = append(l.gates, gate)
+	for _, from := range callers {
+		proxy := faultnet.NewProxy(loopback(port))
+		proxy.Patience, proxy.From = p.awaited, p.from
+		l.ways[way{from, to, port}] = proxy
+	}
+	l.serves.Go(func() {
+		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, p.callsBack) }) })
+	})
+	return nil
+}
+
+// accept takes connections until the listener is closed.
+func accept(listener net.Listener, take func(net.Conn)) {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			take(conn)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(10 * time.Millisecond) // out of descriptors, for now
+		}
+	}
+}
+
+// lead leads a connection onto the way that it came by.
+func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
+	from, err := l.caller(conn)
+	proxy := l.ways[way{from, to, port}]
+	if errors.Is(err, errHungUp) {
+		proxy = l.whichever(to, port)
+	}
+	if proxy == nil {
+		conn.Close() // nobody whom we know, or a rule may be meant for him
+		return
+	}
+	if callsBack {
+		conn = &readdressed{Conn: conn, readdresser: readdresser{from: clientHost, to: linkHost}}
+	}
+	proxy.Serve(conn)
+}
+
+// whichever is one of the ways to a port, for who said what he had to say and hung
+// up before anybody could see who he was: so does a ZooKeeper server that asks to
+// be called back. Without rules the ways are all alike; nil if one of them has any.
+func (l *links) whichever(to string, port int) (found *faultnet.Proxy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w, proxy := range l.ways {
+		if w.to != to || w.port != port {
+			continue
+		}
+		for _, ruled := range l.cuts {
+			if slices.Contains(ruled, proxy) {
+				return nil
+			}
+		}
+		found = proxy
+	}
+	return found
+}
+
+// caller finds who has dialled. A server may have done so before we noted its
+// process, hence the tries.
+func (l *links) caller(conn net.Conn) (string, error) {
+	for range 50 {
+		l.mu.Lock()
+		callers := make(map[int]string, len(l.pids))
+		for name, pid := range l.pids {
+			callers[pid] = name
+		}
+		closed := l.closed
+		l.mu.Unlock()
+		if closed {
+			break
+		}
+		pid, err := dialledBy(conn, slices.Collect(maps.Keys(callers)))
+		if err == nil {
+			return callers[pid], nil
+		}
+		if errors.Is(err, errHungUp) {
+			return "", err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return "", errStranger
+}
+
+// started notes the process of a server that may call others.
+func (l *links) started(n *Node) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pids[n.Name] = n.Process.PID()
+}
+
+// close ends all ways, and returns when nothing passes any more.
+func (l *links) close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	var errs []error
+	for _, gate := range l.gates {
+		errs = append(errs, gate.Close())
+	}
+	for _, f := range l.fronts {
+		errs = append(errs, f.close())
+	}
+	for _, proxy := range l.ways {
+		errs = append(errs, proxy.Close())
+	}
+	l.serves.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,130 @@
+package faultnet_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/faultnet"
+)
+
+// What recipes on real drivers make of the rules: a lost reply and a cut leave
+// them in doubt, and the server with what they asked for.
+func TestDrivers(t *testing.T) {
+	for _, id := range []string{"redis/token", "memcached/cas", "mysql/lease-row"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			r, ok := all.Find(id)
+			if !ok {
+				t.Fatal("there is no such recipe")
+			}
+			c := clustertest.Start(t, r.Info().Backend, "single")
+			cfg := impls.Config{
+				Addresses: c.Addresses(), Account: c.Account(), Clock: impls.SystemClock(),
+				TTL: 50 * time.Second, Timeout: 2 * time.Second,
+			}
+			t.Run("reply lost", func(t *testing.T) { replyLost(t, r, cfg) })
+			if id != "memcached/cas" { // a cut meets the first request of its release, which only reads
+				t.Run("cut", func(t *testing.T) { cut(t, r, cfg) })
+			}
+		})
+	}
+}
+
+func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
+	const key = "reply-lost"
+	var d faultnet.Dialer
+	client, other := open(t, r, cfg, &d, key), open(t, r, cfg, &faultnet.Dialer{}, key)
+	put(t, &d, faultnet.Rule{LoseReply: true})
+	a := attempt()
+	if _, err := client.TryAcquire(t.Context(), key, a); !unknown(err) {
+		t.Errorf("an acquire whose reply was lost ended with %v", err)
+	}
+	if e := d.Lift("rule"); e.LostBytes == 0 || e.Broken != 1 {
+		t.Errorf("effect %+v", e)
+	}
+	if _, err := other.TryAcquire(t.Context(), key, attempt()); !errors.Is(err, impls.ErrBusy) {
+		t.Errorf("another client's acquire: %v; the server should have carried out the first", err)
+	}
+	if err := client.Cleanup(t.Context(), key, a); err != nil {
+		t.Errorf("the clean-up: %v", err)
+	}
+}
+
+func cut(t *testing.T, r impls.Recipe, cfg impls.Config) {
+	const key = "cut"
+	var d faultnet.Dialer
+	client, other := open(t, r, cfg, &d, key), open(t, r, cfg, &faultnet.Dialer{}, key)
+	hold, err := client.TryAcquire(t.Context(), key, attempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, &d, faultnet.Rule{CutIn: true, CutOut: true})
+	// A machine may be so slow that a release ends before it is sent.
+	for limit := 200 * time.Millisecond; limit < time.Minute; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err = hold.Release(ctx)
+		cancel()
+		if unknown(err) || !errors.Is(err, impls.ErrFailed) {
+			break
+		}
+	}
+	if !unknown(err) {
+		t.Errorf("a release into a cut ended with %v", err)
+	}
+	// The driver has given up its connection, and the server does not know.
+	if _, err := other.TryAcquire(t.Context(), key, attempt()); !errors.Is(err, impls.ErrBusy) {
+		t.Errorf("another client's acquire during the cut: %v", err)
+	}
+	if e := d.Lift("rule"); e.HeldBytes == 0 {
+		t.Errorf("effect %+v", e)
+	}
+	// What was on its way arrives late, as it does from a network.
+	got, err := other.Acquire(t.Context(), key, attempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func open(t *testing.T, r impls.Recipe, cfg impls.Config, d *faultnet.Dialer, key string) impls.Client {
+	t.Helper()
+	cfg.Dial, cfg.Wait = d.Dial, impls.NewUniform(time.Millisecond, 5*time.Millisecond, 1)
+	if err := r.Prepare(t.Context(), cfg, []string{key}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func put(t *testing.T, d *faultnet.Dialer, r faultnet.Rule) {
+	t.Helper()
+	if err := d.Apply("rule", nil, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unknown(err error) bool {
+	return err != nil && impls.Outcome(history.KindAcquire, err) == history.Unknown
+}
+
+func attempt() (a impls.Attempt) {
+	_, _ = rand.Read(a[:])
+	return a
+}

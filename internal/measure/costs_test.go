@@ -1,0 +1,44 @@
+package measure
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// TestCountersReadLate: what the servers counted is divided by the grants that
+// came between the two readings, not by those of the window.
+func TestCountersReadLate(t *testing.T) {
+	s := newStory(leased(), 1)
+	for i := range 4 {
+		at := float64(1000 * i)
+		s.hold(0, string(rune('a'+i)), at, at+10, at+20)
+	}
+	s.in.samples.Servers = []scenario.ServerSample{{Node: "n", CPUNS: int64(4 * ms), Counters: map[string]int64{"set": 2, "eval": 2}}}
+	s.in.samples.CountedFrom, s.in.samples.CountedTo = start+1500*int64(ms), start+3500*int64(ms)
+	if r := s.result(); r.Acquired != 4 || r.RequestsPerAcquire == nil || *r.RequestsPerAcquire != 2 || *r.ServerCPU != 2 {
+		t.Errorf("%d acquired, requests %v, server CPU %v", r.Acquired, r.RequestsPerAcquire, r.ServerCPU)
+	}
+	s.in.samples.CountedFrom = start + 3100*int64(ms)
+	if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU != nil || r.Unmeasured["requests_per_acquire"] == "" {
+		t.Errorf("requests %v, server CPU %v with nobody to lay them to", *r.RequestsPerAcquire, *r.ServerCPU)
+	}
+}
+
+// TestRequestsNotCounted: why there is no figure is told as it is: the servers count
+// nothing of clients alone, or other requests than the recipe's.
+func TestRequestsNotCounted(t *testing.T) {
+	for want, counters := range map[string]map[string]int64{
+		"send one another":       {},
+		"that this recipe sends": {"ping": 7},
+	} {
+		s := newStory(leased(), 1)
+		s.hold(0, "a", 10, 20, 30)
+		s.in.samples.Servers = []scenario.ServerSample{{Node: "n", CPUNS: 4 * ms, Counters: counters}}
+		s.in.samples.CountedFrom, s.in.samples.CountedTo = start, start+sec
+		if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU == nil || !strings.Contains(r.Unmeasured["requests_per_acquire"], want) {
+			t.Errorf("%v: %v, %q", counters, r.RequestsPerAcquire, r.Unmeasured["requests_per_acquire"])
+		}
+	}
+}

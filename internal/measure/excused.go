@@ -1,0 +1,129 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/checker"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// paused lists when clients could not get anything done, effective or not: a
+// missed pause stopped somebody all the same. Who was cut off needs a request's
+// time more to notice that it is so no longer.
+func (d *derivation) paused() []checker.Interval {
+	var list []checker.Interval
+	for _, f := range d.faults {
+		if f.kills() || f.injected == 0 || !f.what.OnClient() || f.what.Action == scenario.ActClock {
+			continue
+		}
+		to := d.lasted(f)
+		if f.what.Wire() {
+			to += int64(d.scenario.Timeout)
+		}
+		list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
+	}
+	for _, x := range d.excuses() {
+		for _, s := range d.history.Streams {
+			if s.Client != history.Controller {
+				list = append(list, checker.Interval{Client: s.Client, From: x.from, To: x.to})
+			}
+		}
+	}
+	return list
+}
+
+// lasted is until when a fault was in force: one that was never lifted to the
+// end.
+func (d *derivation) lasted(f fault) int64 {
+	if f.healing == 0 && !f.what.Instant() {
+		return d.samples.End
+	}
+	return f.end()
+}
+
+// excuse is a time in which a fault on servers excuses everybody from being
+// granted anything.
+type excuse struct {
+	fault    fault
+	from, to int64
+	over     int64 // when the fault was, without the request's time after it
+	bounded  bool  // it ends at the latest when rest is over
+	rest     rest
+}
+
+// excuses lists them, in the order of the faults.
+func (d *derivation) excuses() []excuse {
+	var list []excuse
+	for _, f := range d.faults {
+		if f.what.OnClient() || f.injected == 0 || f.what.Action == scenario.ActClock {
+			continue
+		}
+		// Everybody needs a request's time to notice that servers are back.
+		x := excuse{fault: f, from: f.injected, over: d.lasted(f)}
+		x.to = x.over + int64(d.scenario.Timeout)
+		if x.rest, x.bounded = d.recovers(f); !x.bounded {
+			list = append(list, x)
+			continue
+		}
+		last := x.to
+		for _, at := range f.hits() {
+			x.from, x.to = at, min(last, at+int64(x.rest.within()))
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// leftOut tells which times liveness leaves out for faults on servers, and why;
+// "" if none.
+func (d *derivation) leftOut() string {
+	var b strings.Builder
+	var away []excuse
+	told := map[scenario.FaultKind]bool{}
+	for _, x := range d.excuses() {
+		switch {
+		case !x.bounded:
+			away = append(away, x)
+		case !told[x.fault.what]:
+			told[x.fault.what] = true
+			fmt.Fprintf(&b, "; %s left servers enough to go on, so of it no more is left out than %s: %s", x.fault.what, length(int64(x.rest.within())), x.rest)
+		}
+	}
+	slices.SortFunc(away, func(a, b excuse) int { return cmp.Compare(a.from, b.from) })
+	var sum, until int64
+	for _, x := range away { // which may overlap
+		sum += max(0, x.over-max(x.from, until))
+		until = max(until, x.over)
+	}
+	if sum > 0 {
+		fmt.Fprintf(&b, "; %s in which servers suffered faults, and a request's time after that, are left out", length(sum))
+	}
+	return b.String()
+}
+
+// blamed names the faults on servers that a lock did not get over in time: of
+// those it had to, the ones whose excuse had ended when the key was stuck.
+func (d *derivation) blamed(stuck checker.StuckPeriod) string {
+	var b strings.Builder
+	last := ""
+	for _, x := range d.excuses() {
+		if !x.bounded || x.fault.id == last || x.from >= stuck.To || max(x.to, x.over) < stuck.From {
+			continue
+		}
+		last = x.fault.id
+		fmt.Fprintf(&b, "; it did not get over %s, which hit %s at %s, though it left servers enough", x.fault.id, x.fault.target(), d.when(x.from))
+	}
+	return b.String()
+}
+
+// hits are when servers were hit: once, or one after another.
+func (f fault) hits() []int64 {
+	if len(f.rounds) > 0 {
+		return f.rounds
+	}
+	return []int64{f.injected}
+}

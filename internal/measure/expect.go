@@ -1,0 +1,79 @@
+package measure
+
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// compare holds the result against what was expected. A certain contradiction
+// makes it false whatever else is in doubt; a doubt, or a fault that missed,
+// makes it null.
+func (d *derivation) compare() {
+	r := &d.result
+	wrong, open := false, d.surpriseIncomplete()
+	surprise := func(format string, args ...any) { r.Surprises = append(r.Surprises, fmt.Sprintf(format, args...)) }
+
+	for _, reason := range d.missed {
+		open = true
+		surprise("inconclusive: a planned fault missed, %s", reason)
+	}
+	if n := len(d.history.Damage); n > 0 {
+		open = true
+		surprise("inconclusive: the history is damaged in %s, first %s", counted(n, "place", "places"), d.history.Damage[0])
+	}
+	for _, answer := range []struct{ name, want, got string }{
+		{"verdict", r.Expect.Verdict, r.Safety.Verdict},
+		{"promise", r.Expect.Promise, r.Safety.Promise},
+		{"liveness", r.Expect.Liveness, r.Safety.Liveness},
+	} {
+		why := r.Safety.Why[answer.name]
+		switch {
+		case answer.want == "" || answer.want == answer.got:
+		case answer.got == scenario.Undecided:
+			open = true
+			surprise("%s: expected %s, but it is unknown: %s", answer.name, answer.want, why)
+		default:
+			wrong = true
+			surprise("%s: expected %s, but it is %s: %s", answer.name, answer.want, answer.got, why)
+		}
+	}
+	for _, text := range r.Expect.Thresholds {
+		t, err := scenario.ParseThreshold(text)
+		if err != nil {
+			open = true
+			surprise("threshold %q cannot be read: %v", text, err)
+			continue
+		}
+		met, known := t.Check(*r)
+		switch {
+		case !known:
+			open = true
+			surprise("threshold %s: not measured", t)
+		case !met:
+			wrong = true
+			surprise("threshold %s: not met", t)
+		}
+	}
+	d.conclude(wrong, open)
+}
+
+// surpriseIncomplete notes why the record is not whole, and reports whether
+// there is a reason.
+func (d *derivation) surpriseIncomplete() bool {
+	why := d.incomplete()
+	if why != "" {
+		d.result.Surprises = append(d.result.Surprises, "inconclusive: "+why)
+	}
+	return why != ""
+}
+
+// conclude sets the answer: what is wrong is wrong whatever else is open.
+func (d *derivation) conclude(wrong, open bool) {
+	switch {
+	case wrong:
+		d.result.AsExpected = ptr(false)
+	case !open:
+		d.result.AsExpected = ptr(true)
+	}
+}

@@ -1,0 +1,223 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// fault is one fault of the schedule, from its events.
+type fault struct {
+	id        string
+	what      scenario.FaultKind
+	effective bool
+	step      string
+	planned   scenario.Duration // how long it was to last
+	injected  int64             // stamps; 0: it did not come to that
+	confirmed int64             // to be in force
+	healing   int64
+	healed    int64
+
+	// Of a fault on a client:
+	aimed   bool // the log says whom it hit
+	client  uint32
+	pid     int
+	keyed   bool
+	key     uint32
+	attempt history.Attempt
+
+	nodes  []scenario.Node      // of one on servers
+	rounds []int64              // when each of them was hit, of one that hits them one after another
+	effect *scenario.WireEffect // of one of the wire
+}
+
+// kills reports whether the fault ends a client's process, which nothing
+// undoes.
+func (f fault) kills() bool { return f.what.KillsClient() }
+
+// end is when the fault was over: at the latest stamp that is known of it. One
+// without a duration is over when it is done.
+func (f fault) end() int64 {
+	if f.kills() || f.healing == 0 {
+		return max(f.injected, f.died())
+	}
+	return max(f.healing, f.healed)
+}
+
+// died is the latest that a client can have been killed, of those that die
+// after something else was done to them; else 0.
+func (f fault) died() int64 {
+	if f.what.Action == scenario.ActCutKill {
+		return f.confirmed
+	}
+	return 0
+}
+
+// findFaults holds each fault of the schedule against the history. Effective is
+// only what the history shows to have hit whom it was meant to hit; whatever
+// else the fault log may say.
+func (d *derivation) findFaults() {
+	// Faults are numbered in the order of their times.
+	schedule := slices.Clone(d.scenario.Faults)
+	slices.SortStableFunc(schedule, func(a, b scenario.Fault) int { return cmp.Compare(a.At, b.At) })
+	for i, planned := range schedule {
+		what, known := scenario.ParseFaultKind(planned.Kind)
+		f := fault{id: planned.Kind + "-" + strconv.Itoa(i+1), what: what, step: planned.Step, planned: planned.For}
+		out := scenario.FaultResult{ID: f.id, Kind: planned.Kind, Step: planned.Step, Status: "missed"}
+		if out.Reason = d.follows(&f, &out); out.Reason == "" && !known {
+			out.Reason = fmt.Sprintf("nothing is known of a fault %q", planned.Kind)
+		}
+		if out.Reason == "" {
+			out.Reason = d.hit(f)
+		}
+		if out.Reason == "" {
+			f.effective = true
+			out.Status = "effective"
+		} else {
+			d.missed = append(d.missed, fmt.Sprintf("%s: %s", f.id, out.Reason))
+		}
+		d.doubtful(f)
+		d.faults = append(d.faults, f)
+		d.result.Faults = append(d.result.Faults, out)
+	}
+	for i, f := range d.faults {
+		if f.effective {
+			d.aftermath(f, &d.result.Faults[i])
+		}
+	}
+	d.recovery()
+}
+
+// follows reads a fault's events into f and out, and returns why the log alone
+// shows that it missed, or "".
+func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
+	armed, missed := false, ""
+	for _, e := range d.events {
+		if e.ID != f.id {
+			continue
+		}
+		at := e.AtNS - d.samples.Start
+		switch e.Event {
+		case "armed":
+			armed, out.ArmedNS = true, at
+		case "injected":
+			f.injected, out.InjectedNS, out.Mechanism = e.AtNS, at, mechanism(e.How)
+			f.targets(e)
+		case "effective":
+			f.confirmed = e.AtNS
+			if f.targets(e); out.Mechanism == "" {
+				out.Mechanism = mechanism(e.How)
+			}
+		case "heal_started":
+			f.healing = e.AtNS
+		case "healed":
+			f.healed, out.HealedNS = e.AtNS, at
+		case "missed":
+			missed = e.Reason
+			if missed == "" {
+				missed = "it found no target"
+			}
+		case "note":
+			if f.what.Target == scenario.TargetEach && len(e.Nodes) > 0 {
+				f.rounds = append(f.rounds, e.AtNS)
+			}
+		}
+		if e.Effect != nil {
+			f.effect, out.Effect = e.Effect, told(*e.Effect)
+		}
+	}
+	out.Target = f.target()
+	switch {
+	case missed != "":
+		return missed
+	case !armed && f.injected == 0:
+		return "it was never armed: the run ended before its time"
+	case f.injected == 0:
+		return "it was armed but never injected: the run ended before its time"
+	case f.what.OnClient() && !f.aimed, !f.what.OnClient() && len(f.nodes) == 0:
+		return "the fault log does not say whom it hit"
+	case f.kills() && f.what.Action == scenario.ActKill:
+		out.HealedNS = 0
+		return ""
+	case f.what.Instant():
+		return ""
+	case f.healing == 0:
+		return "the fault log does not say when it was lifted"
+	}
+	if lasted := f.healing - f.injected; lasted < int64(f.planned) {
+		return fmt.Sprintf("it was lifted after %s, planned were %s", length(lasted), f.planned)
+	}
+	return ""
+}
+
+// targets takes over whom an event says that the fault hit.
+func (f *fault) targets(e scenario.FaultEvent) {
+	if len(e.Nodes) > 0 {
+		f.nodes = e.Nodes
+	}
+	if e.Client == nil {
+		return
+	}
+	// A client that neither holds nor waits has no attempt to name.
+	a, err := history.ParseAttempt(e.Attempt)
+	if e.Key != nil && err == nil {
+		f.keyed, f.key, f.attempt = true, *e.Key, a
+	} else if f.what.Target != scenario.TargetNonholder {
+		return
+	}
+	f.aimed, f.client, f.pid = true, *e.Client, e.PID
+}
+
+// target names whom the fault hit.
+func (f fault) target() string {
+	if f.aimed && f.what.OnClient() {
+		return fmt.Sprintf("client %d (pid %d)", f.client, f.pid)
+	}
+	var list []string
+	for _, n := range f.nodes {
+		name := n.Name
+		if n.Leader {
+			name += " (leader)"
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// told is an effect of the wire in words.
+func told(e scenario.WireEffect) string {
+	var list []string
+	for _, x := range []struct {
+		n         int64
+		one, many string
+	}{
+		{e.HeldBytes, "held back 1 byte", "held back %d bytes"},
+		{e.LostBytes, "swallowed 1 byte", "swallowed %d bytes"},
+		{e.LateBytes, "1 byte came late", "%d bytes came late"},
+		{e.Dials, "1 new connection was stopped", "%d new connections were stopped"},
+		{e.Broken, "1 connection was broken", "%d connections were broken"},
+		{e.Packets, "1 packet was dropped", "%d packets were dropped"},
+	} {
+		switch {
+		case x.n == 1:
+			list = append(list, x.one)
+		case x.n > 1:
+			list = append(list, fmt.Sprintf(x.many, x.n))
+		}
+	}
+	if len(list) == 0 {
+		return "nothing passed there meanwhile"
+	}
+	return strings.Join(list, ", ")
+}
+
+// mechanism is the first part of how a fault was injected.
+func mechanism(how string) string {
+	first, _, _ := strings.Cut(how, ";")
+	return first
+}

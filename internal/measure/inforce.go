@@ -1,0 +1,101 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/checker"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// around lists the faults that touch a witness: those on its clients, and those
+// on servers, which touch everybody.
+func (d *derivation) around(w checker.Witness) []fault {
+	if len(w.Calls) == 0 {
+		return nil
+	}
+	from, to := w.From, w.To
+	for _, c := range w.Calls {
+		from, to = min(from, c.Invoke), max(to, c.Invoke, c.Return)
+	}
+	var list []fault
+	for _, f := range d.faults {
+		his := func(c history.Call) bool { return c.Client == f.client }
+		if f.injected == 0 || f.injected >= to || d.over(f) <= from || f.what.OnClient() && !slices.ContainsFunc(w.Calls, his) {
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// over is when a fault had ended: what was not healed lasted until the end, and
+// what happens in a moment is remembered as long as a lease may last.
+func (d *derivation) over(f fault) int64 {
+	switch {
+	case f.healing != 0:
+		return f.end()
+	case f.what.Instant() || f.kills():
+		return f.end() + int64(d.scenario.TTL)
+	}
+	return d.samples.End
+}
+
+// suffered says what faults did to the clients of a witness, and to servers
+// meanwhile.
+func (d *derivation) suffered(w checker.Witness) string {
+	var b strings.Builder
+	for _, f := range d.around(w) {
+		who := f.target()
+		if f.what.OnClient() {
+			who = d.client(f.client)
+		}
+		done := did(f.what)
+		if !f.what.OnClient() && len(f.nodes) > 1 {
+			done = strings.NewReplacer("was ", "were ", "had its clock", "had their clocks").Replace(done)
+		}
+		fmt.Fprintf(&b, "; %s %s", who, done)
+		if f.healing != 0 {
+			fmt.Fprintf(&b, " from %s to %s", d.when(f.injected), d.when(f.end()))
+		} else {
+			fmt.Fprintf(&b, " at %s", d.when(f.injected))
+		}
+	}
+	return b.String()
+}
+
+// did says what an action does to its target.
+func did(what scenario.FaultKind) string {
+	switch what.Action {
+	case scenario.ActPause:
+		return "was paused"
+	case scenario.ActKill:
+		if what.OnClient() {
+			return "was killed"
+		}
+		return "was dead"
+	case scenario.ActRestart:
+		return "was killed and started again"
+	case scenario.ActCut, scenario.ActCutKill:
+		return "was cut off"
+	case scenario.ActCutPeers:
+		return "was cut off from the other servers"
+	case scenario.ActCutClients:
+		return "was cut off from the clients"
+	case scenario.ActClock:
+		return "had its clock set"
+	case scenario.ActStarve:
+		return "was starved of processor time"
+	case scenario.ActMove:
+		return "was asked to hand over the lead"
+	case scenario.ActEvict:
+		return "was made to evict the lock"
+	case scenario.ActFull:
+		return "was full"
+	case scenario.ActFlush:
+		return "was told to forget everything"
+	}
+	return "was under " + what.Action
+}

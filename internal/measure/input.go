@@ -1,0 +1,157 @@
+package measure
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// input is everything a scenario's folder says.
+type input struct {
+	scenario scenario.Scenario
+	info     impls.Info
+	history  *history.History
+	samples  scenario.Samples
+	sampled  bool // samples.json was there
+	events   []scenario.FaultEvent
+	cluster  *scenario.ClusterInfo
+	cpus     int
+	died     string   // why the record is not whole, if the run did not come to its end
+	doubts   []string // warnings that reading gave rise to
+}
+
+func read(dir string, info impls.Info, opt Options) (*input, error) {
+	in := &input{info: info, cluster: opt.Cluster, cpus: opt.CPUs}
+	if err := readJSON(filepath.Join(dir, scenario.FileScenario), &in.scenario); err != nil {
+		return nil, err
+	}
+	if in.scenario.Recipe != info.ID {
+		return nil, fmt.Errorf("its recipe is %s, not %s", in.scenario.Recipe, info.ID)
+	}
+	environment := filepath.Join(dir, "..", "..", scenario.FileEnvironment)
+	if in.scenario.Workload.Kind == scenario.Properties {
+		return in, in.readEnvironment(environment)
+	}
+	merged := filepath.Join(dir, scenario.FileHistory)
+	if _, err := os.Stat(merged); errors.Is(err, os.ErrNotExist) {
+		// The run died before it merged them.
+		merged = filepath.Join(dir, scenario.DirClients)
+		in.died = "the run ended before its histories were merged"
+	}
+	h, err := history.Read(merged)
+	if err != nil {
+		return nil, fmt.Errorf("read the history: %w", err)
+	}
+	in.history = h
+
+	err = readJSON(filepath.Join(dir, scenario.FileSamples), &in.samples)
+	switch {
+	case err == nil:
+		in.sampled = true
+	case errors.Is(err, os.ErrNotExist):
+		in.died = "the run ended before it wrote its samples"
+		in.guessWindow()
+	default:
+		return nil, err
+	}
+	if in.samples.End < in.samples.Start {
+		return nil, fmt.Errorf("%s: the window ends before it starts", scenario.FileSamples)
+	}
+	if err := in.readFaults(filepath.Join(dir, scenario.FileFaults)); err != nil {
+		return nil, err
+	}
+	return in, in.readEnvironment(environment)
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Base(path), err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// guessWindow takes the window from the calls themselves: the flags tell those
+// of the warm-up and the drain.
+func (in *input) guessWindow() {
+	const outside = history.FlagWarmup | history.FlagDrain
+	for i := range in.history.Calls {
+		c := &in.history.Calls[i]
+		if !asks(c) || c.Flags&outside != 0 {
+			continue
+		}
+		if in.samples.Start == 0 || c.Invoke < in.samples.Start {
+			in.samples.Start = c.Invoke
+		}
+		in.samples.End = max(in.samples.End, c.Invoke, c.Return)
+	}
+	in.samples.End = max(in.samples.End, in.samples.Start)
+	for _, s := range in.history.Streams {
+		in.samples.ClockUncertaintyNS = max(in.samples.ClockUncertaintyNS, s.ClockUncertainty)
+	}
+	in.doubts = append(in.doubts, "the measured window is taken from the history, for the run died before it noted it")
+}
+
+// readFaults reads the fault log up to the first line that makes no sense: a
+// run that died may have left half a line.
+func (in *input) readFaults(path string) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the fault log: %w", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var e scenario.FaultEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			in.doubts = append(in.doubts, fmt.Sprintf("%s is readable up to line %d only: %v", scenario.FileFaults, n-1, err))
+			return nil
+		}
+		in.events = append(in.events, e)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the fault log: %w", err)
+	}
+	return nil
+}
+
+// readEnvironment fills in what the caller did not give.
+func (in *input) readEnvironment(path string) error {
+	var env scenario.Environment
+	if in.cluster == nil || in.cpus == 0 {
+		if err := readJSON(path, &env); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if in.cpus == 0 {
+		in.cpus = env.Host.CPUs
+	}
+	if in.cpus == 0 {
+		in.cpus = runtime.NumCPU()
+	}
+	for i := range env.Clusters {
+		c := &env.Clusters[i]
+		if in.cluster == nil && c.Backend == in.info.Backend && c.Topology == in.scenario.Topology {
+			in.cluster = c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// rest is what a lock that can miss some of its servers needs after a fault
+// took them, besides its own bound.
+type rest struct {
+	agree  time.Duration // until the others are agreed on who leads
+	from   string        // the settings that this comes from
+	notice time.Duration // until clients are done with a server that fell silent, which goes on beside that
+	ask    time.Duration // a request that was under way is given up, and asked of another
+}
+
+func (r rest) within() time.Duration { return max(r.agree, r.notice) + r.ask }
+
+// String tells what the time is made of.
+func (r rest) String() string {
+	request := "a request's time of " + length(int64(r.ask))
+	leader := fmt.Sprintf("%s to agree on a leader (%s)", length(int64(r.agree)), r.from)
+	silent := fmt.Sprintf("%s until clients are done with a server that fell silent", length(int64(r.notice)))
+	switch {
+	case r.agree > 0 && r.notice > 0:
+		return "the longer of " + leader + " and " + silent + ", and " + request
+	case r.agree > 0:
+		return leader + " and " + request
+	case r.notice > 0:
+		return silent + " and " + request
+	}
+	return request
+}
+
+// recovers tells how soon after a fault on servers the lock must be granted
+// again, though the fault goes on: where those that are left are a majority of
+// a quorum, and the recipe promises to get along with that. Where it is not
+// bounded nobody is blamed until the fault is over: a single server or most of
+// them were away; a master was, whose sentinels act when they see fit (after a
+// delay of their own process not for half a minute); or the fault makes servers
+// slow, and how slow no setting tells.
+func (d *derivation) recovers(f fault) (r rest, bounded bool) {
+	if d.scenario.Topology != topologyQuorum || !d.info.Promises(impls.Available) || !d.leavesEnough(f) || !d.majorityLeft(f) {
+		return rest{}, false
+	}
+	r.ask = d.scenario.Timeout.D()
+	if silent(f.what.Action) && d.info.Notices != nil {
+		r.notice = d.info.Notices(d.scenario.TTL.D(), r.ask)
+	}
+	if !d.mayUnseat(f.what) {
+		return r, true
+	}
+	r.agree, r.from = d.election()
+	return r, r.agree > 0
+}
+
+// leavesEnough reports whether a fault takes a server away, and in a manner that
+// the others can make good.
+func (d *derivation) leavesEnough(f fault) bool {
+	switch f.what.Action {
+	case scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActCut, scenario.ActCutClients,
+		scenario.ActReset, scenario.ActRefuse, scenario.ActMove, scenario.ActClose:
+		return true
+	case scenario.ActCutPeers:
+		// Alone it goes on to speak with its clients: ZooKeeper's soon sends them
+		// away, and etcd's keeps them.
+		return d.info.Backend == "zookeeper"
+	}
+	return false
+}
+
+// mayUnseat reports whether the servers may have to agree on another leader, or
+// to notice that one of them has none: not if it lost its clients only, if one
+// was stopped that did not lead, or if they are equals.
+func (d *derivation) mayUnseat(what scenario.FaultKind) bool {
+	if d.info.Backend == "redis" {
+		return false
+	}
+	switch what.Action {
+	case scenario.ActCut, scenario.ActCutPeers:
+		return true
+	case scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActMove:
+		return mayLead(what)
+	}
+	return false
+}
+
+// silent reports whether an action leaves the connections of a server's clients
+// as they are, and lets it say nothing on them.
+func silent(action string) bool {
+	switch action {
+	case scenario.ActPause, scenario.ActCut, scenario.ActCutPeers, scenario.ActCutClients:
+		return true
+	}
+	return false
+}
+
+// mayLead reports whether a fault's target may be the leader.
+func mayLead(what scenario.FaultKind) bool {
+	return what.Target != scenario.TargetFollower && what.Target != scenario.TargetMinority
+}
+
+// majorityLeft reports whether most servers were left by a fault and all others
+// that came before it had been over for a request's time.
+func (d *derivation) majorityLeft(f fault) bool {
+	if d.cluster == nil {
+		return false
+	}
+	all := 0
+	for _, n := range d.cluster.Nodes {
+		if n.Role == "" {
+			all++
+		}
+	}
+	slack := int64(d.scenario.Timeout)
+	from, to := f.injected-slack, d.lasted(f)+slack
+	hit := map[string]bool{}
+	for _, o := range d.faults {
+		if o.what.OnClient() || o.injected == 0 || o.injected > to || d.lasted(o) < from || o.what.Action == scenario.ActClock {
+			continue
+		}
+		if o.id == f.id && len(f.rounds) > 0 { // one at a time
+			hit[""] = true
+			continue
+		}
+		for _, n := range o.nodes {
+			hit[n.Name] = true
+		}
+	}
+	return len(hit) > 0 && len(hit) <= (all-1)/2
+}
+
+// election is how long the servers may take to notice that their leader is
+// gone, and to agree on another, by the settings that were read back from them;
+// 0 if these do not tell.
+func (d *derivation) election() (within time.Duration, from string) {
+	switch set := d.cluster.Settings; d.info.Backend {
+	case "etcd":
+		// Each waits for one to two timeouts at random, and once more where two
+		// stood for election at once.
+		timeout := setting(set["election-timeout"])
+		return 2 * 2 * timeout, fmt.Sprintf("twice up to two election timeouts of %s", timeout)
+	case "zookeeper":
+		// A follower leaves a silent leader after syncLimit ticks, and such a leader
+		// notices within half a tick more. An election takes rounds of some 200 ms.
+		tick := setting(set["tickTime"])
+		var limit int
+		if _, err := fmt.Sscanf(set["syncLimit"], "%d", &limit); err != nil || tick == 0 {
+			return 0, ""
+		}
+		return time.Duration(limit)*tick + tick/2 + zookeeperElection, fmt.Sprintf("%d ticks and a half of %s, and %s", limit, tick, zookeeperElection)
+	}
+	return 0, ""
+}
+
+// zookeeperElection is room for votes and for the first followers to join, for
+// which there is no setting of this order.
+const zookeeperElection = 2 * time.Second
+
+// topologyQuorum is where a majority of the servers decides.
+const topologyQuorum = "quorum"
+
+// setting reads a time as servers tell it: "1s", or milliseconds; 0 if it is
+// neither.
+func setting(text string) time.Duration {
+	text, _, _ = strings.Cut(text, " ")
+	if x, err := time.ParseDuration(text); err == nil {
+		return x
+	}
+	x, err := time.ParseDuration(text + "ms")
+	if err != nil {
+		return 0
+	}
+	return x
+}

@@ -1,0 +1,189 @@
+package measure
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/checker"
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// serverSlack is taken off a lease for the coarseness of servers' clocks: they
+// read the time once per round of their loop, which a busy machine may delay,
+// or in whole milliseconds. It hides only expiries that are early by less.
+const serverSlack = 200 * time.Millisecond
+
+// takeoverSlack is added to a recipe's takeover bound for a machine on which
+// servers, clients and waiters share few cores.
+const takeoverSlack = 500 * time.Millisecond
+
+// unboundTTLs judges the liveness of a recipe that declares no takeover bound:
+// users who wait as long as this for a lock that nobody holds call it stuck.
+const unboundTTLs = 2
+
+// judge lets the checker answer, and puts its answers into the result's words.
+func (d *derivation) judge() {
+	o := d.promised()
+	rep := checker.Check(d.history, o)
+	d.answers(rep, o)
+	d.surround(rep.Witnesses)
+}
+
+// Promised is what a scenario's lock is judged by, as far as the recipe and the
+// scenario tell: nothing of what happened in the run.
+func Promised(s scenario.Scenario, info impls.Info) checker.Options {
+	o := checker.Options{
+		Leased: info.Bound.Leased(), Fencing: info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
+		AnybodyFrees: info.Has != nil && !info.Promises(impls.Symmetric),
+		// Those that ask several servers, or that stand in a queue, refuse a try
+		// for the sake of one that has not got the lock yet.
+		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),
+	}
+	if info.Bound == impls.BoundTTL {
+		o.TTL, o.Slack = s.TTL.D(), serverSlack
+	}
+	switch {
+	case info.Takeover != nil:
+		o.Takeover = info.Takeover(s.TTL.D()) + takeoverSlack
+	case info.Bound == impls.BoundNone:
+		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
+	}
+	if info.Polls && o.Takeover > 0 {
+		o.Takeover += s.Poll.Max
+	}
+	return o
+}
+
+// promised is what the checker judges by.
+func (d *derivation) promised() checker.Options {
+	o := Promised(d.scenario, d.info)
+	o.End, o.Paused, o.Died, o.Suspects = d.samples.End, d.paused(), d.deathList(), d.suspects()
+	o.FaultMissed, o.Incomplete = d.missed, d.incomplete()
+	return o
+}
+
+// answers puts what the checker found into the result's words.
+func (d *derivation) answers(rep checker.Report, o checker.Options) {
+	if d.info.Bound == impls.BoundNone {
+		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
+	}
+
+	if rep.Liveness.Value == checker.Stuck {
+		rep.Liveness.Why += d.blamed(rep.Stuck)
+	}
+	rep.Liveness.Why += d.leftOut()
+
+	safety := &d.result.Safety
+	*safety = scenario.Safety{
+		Verdict: rep.Verdict.Value, Promise: rep.Promise.Value, Liveness: rep.Liveness.Value,
+		Why:      map[string]string{"verdict": rep.Verdict.Why, "promise": rep.Promise.Why, "liveness": rep.Liveness.Why},
+		Overlaps: rep.Overlaps, OverlapIncidents: rep.Incidents, OverlapNS: rep.OverlapNS, Breaches: rep.BreachTotal(),
+		ContendedGrants: rep.ContendedGrants, LongestStuckNS: rep.Stuck.Length(), TakeoverBoundNS: int64(o.Takeover),
+		Causes: []scenario.Cause{},
+	}
+	switch {
+	case d.info.FencedOn(d.scenario.Topology):
+		safety.TokenRegressions = ptr(rep.TokenRegressions)
+	case d.info.Fencing:
+		d.unmeasured("token_regressions", "on %s servers the recipe does not promise that its tokens grow", d.scenario.Topology)
+	default:
+		d.unmeasured("token_regressions", "the recipe has no fencing tokens")
+	}
+	d.registers(rep)
+	d.lossSignals()
+	d.orphans()
+	for _, c := range rep.Causes {
+		safety.Causes = append(safety.Causes, scenario.Cause{Cause: c.Cause, Count: c.Count, Breaches: c.Breaches})
+	}
+	for _, w := range rep.Witnesses {
+		safety.Witnesses = append(safety.Witnesses, d.witness(w))
+	}
+	for _, x := range d.history.Damage {
+		safety.Damage = append(safety.Damage, x.String())
+	}
+	if n := int(rep.UncertainOverlaps); n > 0 {
+		d.warning("the clocks leave open whether %s overlapped", counted(n, "more pair of holds", "more pairs of holds"))
+	}
+}
+
+// orphans counts the keys that were left taken by nobody.
+func (d *derivation) orphans() {
+	p := d.samples.Probe
+	if p == nil {
+		d.unmeasured("orphans", "nobody asked for the keys once the load was over")
+		return
+	}
+	d.result.Safety.Orphans = ptr(int64(len(p.Orphans)))
+	for _, o := range p.Orphans {
+		d.warning("%s was left taken though nobody held it: a client that asked for it when all others had left had not got it after %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
+	}
+	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
+		d.warning("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
+	}
+}
+
+// registers copies the accounts of the guarded registers.
+func (d *derivation) registers(rep checker.Report) {
+	safety := &d.result.Safety
+	if len(rep.Registers) == 0 {
+		d.unmeasured("lost_updates", "the load guards no register")
+		d.unmeasured("stale_writes", "the load guards no register")
+		return
+	}
+	var lost, stale int64
+	known := true
+	for _, reg := range rep.Registers {
+		lost += reg.LostUpdates
+		stale += reg.StaleWrites
+		known = known && reg.Known
+		out := scenario.Register{Name: "plain", Acknowledged: reg.Accepted, Final: reg.Final, LostUpdates: reg.LostUpdates, Rejected: reg.Rejected}
+		if reg.Fenced {
+			out.Name = "fenced"
+		}
+		if d.info.Fencing {
+			out.StaleWrites = ptr(reg.StaleWrites)
+		}
+		if reg.Known {
+			safety.Registers = append(safety.Registers, out)
+		}
+		if reg.Contradiction != "" {
+			d.warning("the %s register's account cannot be true, %s", out.Name, reg.Contradiction)
+		}
+	}
+	// What is certain counts, even if more may be missing.
+	if known || lost > 0 {
+		safety.LostUpdates = ptr(lost)
+	} else {
+		d.unmeasured("lost_updates", "what the guarded register held in the end was not recorded")
+	}
+	if d.info.Fencing {
+		safety.StaleWrites = ptr(stale)
+	} else {
+		d.unmeasured("stale_writes", "the recipe has no fencing tokens")
+	}
+}
+
+func (d *derivation) witness(w checker.Witness) scenario.Witness {
+	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: d.history.Keys[w.Key], Sentence: d.sentence(w), LengthNS: max(0, w.Length()), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
+	for _, f := range d.around(w) {
+		out.Faults = append(out.Faults, f.id)
+	}
+	for _, c := range w.Calls {
+		out.Calls = append(out.Calls, d.witnessCall(c))
+	}
+	return out
+}
+
+// witnessCall is a call as witnesses show it.
+func (d *derivation) witnessCall(c history.Call) scenario.WitnessCall {
+	call := scenario.WitnessCall{
+		Client: c.Client, Name: d.history.Clients[c.Client], Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
+		Fence: c.Fence, InvokeNS: c.Invoke - d.samples.Start,
+	}
+	if c.Outcome != history.Open && c.Return >= c.Invoke {
+		call.ReturnNS = c.Return - d.samples.Start
+	}
+	return call
+}

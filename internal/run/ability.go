@@ -1,0 +1,90 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/internal/netdrop"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// cuts reports whether a fault of the scenario cuts clients off from servers,
+// which the kernel can do.
+func cuts(sc scenario.Scenario) bool {
+	return hasFault(sc, func(k scenario.FaultKind) bool {
+		switch k.Action {
+		case scenario.ActCut, scenario.ActCutIn, scenario.ActCutOut, scenario.ActCutKill, scenario.ActCutClients:
+			return true
+		}
+		return false
+	})
+}
+
+// cutsAndKills reports whether a client is cut off and then killed.
+func cutsAndKills(sc scenario.Scenario) bool {
+	return hasFault(sc, func(k scenario.FaultKind) bool { return k.Action == scenario.ActCutKill })
+}
+
+// hurtsServers reports whether a fault of the scenario hits the servers.
+func hurtsServers(sc scenario.Scenario) bool {
+	return hasFault(sc, func(k scenario.FaultKind) bool { return !k.OnClient() })
+}
+
+func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
+	return slices.ContainsFunc(sc.Faults, func(f scenario.Fault) bool {
+		kind, ok := scenario.ParseFaultKind(f.Kind)
+		return ok && is(kind)
+	})
+}
+
+// EnterKernel puts the program into a network of its own if a scenario has
+// faults that the kernel is to carry, or may: it executes the program anew then,
+// and does not return on the way in. See netdrop.Enter, which tells when to call
+// it. Where it cannot be had nothing happens: scenarios that may go without do,
+// and the others will say that it was missing.
+func EnterKernel(scenarios []scenario.Scenario) error {
+	wanted := slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool {
+		return cuts(sc) && sc.Wire != scenario.WireDialer
+	})
+	if !wanted || !netdrop.Inside() && netdrop.Available() != nil {
+		return nil
+	}
+	return netdrop.Enter()
+}
+
+// unable tells why a scenario's faults cannot be injected here, or nil.
+func (r *runner) unable(sc scenario.Scenario, s servers) error {
+	for _, f := range sc.Faults {
+		if err := r.unableTo(sc, f, s); err != nil {
+			return fmt.Errorf("fault %s cannot be injected: %w", f.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) error {
+	if err := chaos.Available(f.Kind); err != nil {
+		return err
+	}
+	kind, ok := scenario.ParseFaultKind(f.Kind)
+	switch {
+	case !ok:
+		return errors.New("there is no such fault")
+	case sc.Wire == scenario.WireKernel && r.dropper == nil && cuts(sc):
+		if err := netdrop.Available(); err != nil {
+			return err
+		}
+		return errors.New("the run has no network of its own, in which the kernel could drop packets: start it with lockbench run")
+	case s.cluster != nil && !kind.OnClient():
+		return s.cluster.Can(kind.Action)
+	case s.cluster != nil:
+		return nil
+	case !kind.OnClient():
+		return errors.New("the reference lock is served by lockbench itself, there is no server to be hurt")
+	case kind.Action == scenario.ActCutKill:
+		return errors.New("the reference lock is reached by a socket of the machine, which ends with its process whatever was cut")
+	}
+	return nil
+}

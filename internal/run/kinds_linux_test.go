@@ -1,0 +1,319 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// trial is one scenario and what it must come to.
+type trial struct {
+	name, recipe string
+	settings     scenario.Settings
+	check        func(t *testing.T, r scenario.Result)
+}
+
+// try carries all trials out in one run, so that they share their servers.
+func try(t *testing.T, trials []trial) Outcome { return tryWith(t, trials, func(*Options) {}) }
+
+// tryWith is try with options of its own.
+func tryWith(t *testing.T, trials []trial, adjust func(*Options)) Outcome {
+	t.Helper()
+	var list []scenario.Scenario
+	for _, tr := range trials {
+		s := tr.settings
+		if s.Warmup == nil && s.Workload.Kind != scenario.Takeover && s.Workload.Kind != scenario.Properties {
+			s.Warmup = duration(100 * time.Millisecond)
+		}
+		sc := plan(t, []string{tr.recipe}, s)[0]
+		sc.Name = tr.name
+		list = append(list, sc)
+	}
+	o := options(t, list)
+	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
+		o.Binaries["etcd"] = etcd
+	}
+	adjust(&o)
+	out, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tr := range trials {
+		t.Run(tr.name, func(t *testing.T) {
+			r := out.Document.Scenarios[i]
+			if r.Status != scenario.StatusDone {
+				t.Fatalf("%s: %s", r.Status, r.Reason)
+			}
+			tr.check(t, r)
+			if t.Failed() {
+				t.Logf("verdict %s, promise %s, liveness %s: %v; surprises %v, warnings %v, faults %+v", r.Safety.Verdict, r.Safety.Promise, r.Safety.Liveness, r.Safety.Why, r.Surprises, r.Warnings, r.Faults)
+			}
+		})
+	}
+	return out
+}
+
+// asExpected is the check of a lock that does what it should.
+func asExpected(t *testing.T, r scenario.Result) {
+	t.Helper()
+	if r.AsExpected == nil || !*r.AsExpected || r.Acquired+r.Busy == 0 {
+		t.Errorf("%s: not as expected; %d acquired", r.Recipe, r.Acquired)
+	}
+}
+
+func load(kind string) *scenario.Workload {
+	return &scenario.Workload{Kind: kind, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 2 * time.Millisecond}}
+}
+
+// Every kind of load on a lock that is right, and those that find something on
+// one that is wrong, whole runs through.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	short := duration(1500 * time.Millisecond)
+	try(t, []trial{
+		{"try-storm", "reference/mutex", scenario.Settings{Workload: load(scenario.TryStorm), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if r.Busy == 0 || r.Acquired == 0 {
+				t.Errorf("%d tries held, %d busy", r.Acquired, r.Busy)
+			}
+		}},
+		{"churn", "redis/token", scenario.Settings{Workload: load(scenario.Churn), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if r.Failed == 0 {
+				t.Error("nobody gave up")
+			}
+		}},
+		{"reentrant", "redis/reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, asExpected},
+		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			if r.Safety.Verdict != scenario.Unsafe {
+				t.Error("the inner release frees the outer hold, and nobody saw it")
+			}
+		}},
+		{"batch", "redis/batch", scenario.Settings{Workload: load(scenario.Batch), Clients: []int{6}, Duration: short}, asExpected},
+		{"read-write", "zookeeper/read-write", scenario.Settings{Workload: load(scenario.ReadWrite), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+			if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
+				t.Error("readers that share the lock are taken for holders that exclude")
+			}
+		}},
+	})
+}
+
+// Who a fault killed is told as such, and proves nothing against the lock.
+func TestHolderKill(t *testing.T) {
+	t.Parallel()
+	ttl := duration(time.Second)
+	out := try(t, []trial{
+		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3300 * time.Millisecond), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
+			func(t *testing.T, r scenario.Result) {
+				asExpected(t, r)
+				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
+					t.Error("the kill was not effective")
+				}
+				if r.Takeover == nil || r.Takeover.Holds != 1 || r.Takeover.Granted != 1 {
+					t.Errorf("takeover %+v, want one hold that passed on", r.Takeover)
+				}
+			}},
+		{"again", "reference/mutex", scenario.Settings{
+			Workload: &scenario.Workload{Kind: scenario.Keys, Keys: ptr(3), Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
+			Clients:  []int{6}, TTL: ttl, Duration: duration(3300 * time.Millisecond),
+			// The second kill must not take the first one's victim for a holder.
+			Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}, {Kind: scenario.HolderKill, At: duration(250 * time.Millisecond)}},
+		}, func(t *testing.T, r scenario.Result) {
+			asExpected(t, r)
+			if len(r.Faults) != 2 || r.Faults[0].Status != "effective" || r.Faults[1].Status != "effective" || r.Faults[0].Target == r.Faults[1].Target {
+				t.Error("the kills were not of two holders")
+			}
+		}},
+		{"takeover", "reference/mutex", scenario.Settings{Workload: load(scenario.Takeover), Clients: []int{8}, TTL: ttl, Duration: duration(4 * time.Second)},
+			func(t *testing.T, r scenario.Result) {
+				asExpected(t, r)
+				if r.Takeover == nil || r.Takeover.Holds != 4 || r.Takeover.Granted != 4 {
+					t.Errorf("takeover %+v, want four holds that passed on", r.Takeover)
+				}
+			}},
+	})
+	for name, clients := range map[string]int{"killed": 1, "takeover": 4} {
+		dir := filepath.Join(out.Dir, scenario.DirScenarios, name)
+		var samples scenario.Samples
+		readJSON(t, filepath.Join(dir, scenario.FileSamples), &samples)
+		killed := 0
+		for _, w := range samples.Workers {
+			switch {
+			case w.Error != "":
+				t.Errorf("%s: %+v", name, w)
+			case w.Killed != "":
+				killed++
+				if w.Killed != "holder-kill-1" || len(w.Clients) != clients {
+					t.Errorf("%s: killed %+v", name, w)
+				}
+			}
+		}
+		h, err := history.Read(filepath.Join(dir, scenario.FileHistory))
+		if err != nil || killed != 1 {
+			t.Fatalf("%s: %d workers killed, %v", name, killed, err)
+		}
+		open := 0
+		for _, s := range h.Streams {
+			if !s.Sealed {
+				open++
+			}
+		}
+		if open != clients || len(h.Damage) > 0 {
+			t.Errorf("%s: %d streams without an end, want %d; damage %v", name, open, clients, h.Damage)
+		}
+	}
+}
+
+// Faults at named steps hit a client that stands there; the step that nobody
+// comes to is a miss.
+func TestStepFaults(t *testing.T) {
+	t.Parallel()
+	ttl := duration(time.Second)
+	at := duration(200 * time.Millisecond)
+	effective := func(t *testing.T, r scenario.Result) {
+		if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
+			t.Error("the fault was not effective")
+		}
+		if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
+			t.Error("a waiter that stands still, or dies, is no harm to the right lock")
+		}
+	}
+	spec := func(kind, step string) []scenario.FaultSpec {
+		return []scenario.FaultSpec{{Kind: kind, At: at, Step: step}}
+	}
+	short := spec(scenario.StepPause, "waiting")
+	short[0].For = duration(500 * time.Millisecond)
+	out := try(t, []trial{
+		{"pause", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(2700 * time.Millisecond), Faults: short}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "waiting")}, effective},
+		// The recipe has the step of those that are woken, and polls.
+		{"nobody", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "woken")}, func(t *testing.T, r scenario.Result) {
+			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
+				t.Errorf("as expected is %v", r.AsExpected)
+			}
+		}},
+	})
+	for name, want := range map[string]string{"pause": "armed injected heal_started healed first_grant", "kill": "armed injected effective first_grant"} {
+		var got []string
+		for _, e := range faultEvents(t, filepath.Join(out.Dir, scenario.DirScenarios, name)) {
+			got = append(got, e.Event)
+			if e.Step != "waiting" || e.Event != "armed" && (e.Client == nil || e.Key == nil || e.Attempt == "" || e.PID == 0 && e.Event != "first_grant") {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		if words := strings.Join(got, " "); words != want {
+			t.Errorf("%s: events %q, want %q", name, words, want)
+		}
+	}
+}
+
+// A load that the recipe cannot serve is refused in so many words, also where
+// no validation stood in the way.
+func TestUnsupportedLoad(t *testing.T) {
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{2}})
+	list[0].Workload.Kind, list[0].Workload.Depth = scenario.Reentrant, 2
+	out, err := Run(t.Context(), options(t, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := out.Document.Scenarios[0]; r.Status != scenario.StatusFailed || !strings.Contains(r.Reason, "reference/mutex cannot let its holder lock again: "+errors.ErrUnsupported.Error()) {
+		t.Errorf("%s: %s", r.Status, r.Reason)
+	}
+}
+
+// Properties are measured, as promised, and written; there is no load.
+func TestProperties(t *testing.T) {
+	out := try(t, []trial{
+		{"properties", "reference/mutex", scenario.Settings{Workload: &scenario.Workload{Kind: scenario.Properties}, TTL: duration(time.Second)}, func(t *testing.T, r scenario.Result) {
+			if r.AsExpected == nil || !*r.AsExpected || len(r.Properties) != len(impls.Properties()) {
+				t.Errorf("as expected: %v; %d properties", r.AsExpected, len(r.Properties))
+			}
+			for _, p := range r.Properties {
+				t.Logf("%s: promised %s, measured %s: %s", p.Property, p.Promised, p.Measured, p.Evidence)
+			}
+		}},
+	})
+	var list []scenario.Property
+	readJSON(t, filepath.Join(out.Dir, scenario.DirScenarios, "properties", scenario.FileProperties), &list)
+	for i, known := range impls.Properties() {
+		if p := list[i]; p.Property != string(known.Property) || p.Claim != known.Claim || p.Evidence == "" {
+			t.Errorf("%+v, want %s", p, known.Property)
+		}
+	}
+}
+
+// Ctrl-C while a client stands at a step: it is let go, and everything ends.
+func TestInterruptedAtAStep(t *testing.T) {
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
+		Workload: load(scenario.HotKey), Clients: []int{4}, Duration: duration(3 * time.Hour),
+		Faults: []scenario.FaultSpec{{Kind: scenario.StepPause, Step: "waiting", For: duration(time.Hour)}},
+	})
+	o := options(t, list)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Progress = &onTick{do: func(uint64) {
+		logs, err := filepath.Glob(filepath.Join(o.Out, "*", scenario.DirScenarios, "*", scenario.FileFaults))
+		if err == nil && len(logs) == 1 && len(faultEvents(t, filepath.Dir(logs[0]))) > 1 {
+			cancel()
+		}
+	}}
+	out, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(out.Dir, scenario.DirScenarios, list[0].Name)
+	var got []string
+	for _, e := range faultEvents(t, dir) {
+		got = append(got, e.Event)
+	}
+	if words := strings.Join(got, " "); words != "armed injected heal_started healed" {
+		t.Errorf("events %q", words)
+	}
+	var samples scenario.Samples
+	readJSON(t, filepath.Join(dir, scenario.FileSamples), &samples)
+	for _, w := range samples.Workers {
+		if w.Error != "" || w.Killed != "" {
+			t.Errorf("%+v", w)
+		}
+	}
+	nothingIn(t, o.Temp)
+}
+
+func readJSON(t testing.TB, path string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faultEvents reads the fault log of a scenario's folder.
+func faultEvents(t testing.TB, dir string) (list []scenario.FaultEvent) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, scenario.FileFaults))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for in := json.NewDecoder(f); in.More(); {
+		var e scenario.FaultEvent
+		if err := in.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
+}

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// all runs every scenario, and answers their results in the same order. As many
+// as Options.Parallel says go on at a time, no two of them on the same servers;
+// which one is next follows their order.
+func (r *runner) all(ctx context.Context) []scenario.Result {
+	results := make([]scenario.Result, len(r.Scenarios))
+	lanes := max(1, min(r.Parallel, len(r.Scenarios)))
+	var (
+		mu      sync.Mutex
+		freed   = sync.NewCond(&mu)
+		begun   = make([]bool, len(r.Scenarios))
+		busy    = map[clusterKey]bool{}
+		waiting = len(r.Scenarios)
+		started int
+	)
+	// next waits for a scenario whose servers are free.
+	next := func() (i, place int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for waiting > 0 {
+			for i, key := range r.keys {
+				if !begun[i] && !busy[key] {
+					begun[i], busy[key] = true, true
+					waiting--
+					started++
+					return i, started, true
+				}
+			}
+			freed.Wait()
+		}
+		return 0, 0, false
+	}
+	var wg sync.WaitGroup
+	for range lanes {
+		wg.Go(func() {
+			for i, place, ok := next(); ok; i, place, ok = next() {
+				sc := r.Scenarios[i]
+				r.Progress.Begin(place, len(r.Scenarios), sc)
+				res := r.scenario(ctx, i, sc)
+				r.used(i)
+				if lanes > 1 && res.Status != scenario.StatusMissing {
+					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
+				}
+				results[i] = res
+				r.Progress.Done(res)
+				mu.Lock()
+				busy[r.keys[i]] = false
+				freed.Broadcast()
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+// oneAtATime passes news on in turn, whoever brings them.
+type oneAtATime struct {
+	mu sync.Mutex
+	to Progress
+}
+
+func (p *oneAtATime) Note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Note(line)
+}
+
+func (p *oneAtATime) Begin(i, n int, sc scenario.Scenario) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Begin(i, n, sc)
+}
+
+func (p *oneAtATime) Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Tick(sc, elapsed, total, acquired)
+}
+
+func (p *oneAtATime) Violation(sc scenario.Scenario, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Violation(sc, what)
+}
+
+func (p *oneAtATime) Done(res scenario.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to.Done(res)
+}

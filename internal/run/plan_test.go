@@ -1,0 +1,148 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/netdrop"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// Servers that faults need prepared serve scenarios with faults, all of them,
+// and no others; they have what any of these needs, if it can be had at all.
+func TestServersForFaults(t *testing.T) {
+	of := func(recipe, topology string, faults ...string) scenario.Scenario {
+		sc := scenario.Scenario{Name: recipe, Recipe: recipe, Topology: topology, Clients: 3}
+		for _, kind := range faults {
+			sc.Faults = append(sc.Faults, scenario.Fault{Kind: kind})
+		}
+		return sc
+	}
+	list, keys, err := needs([]scenario.Scenario{
+		of("etcd/mutex", "quorum"),                    // 0: plain
+		of("etcd/mutex", "quorum", "leader-cut"),      // 1: links
+		of("etcd/mutex", "quorum", "holder-pause"),    // 2: as 1
+		of("redis/token", "single", "holder-cut"),     // 3: plain
+		of("redis/token", "single"),                   // 4: as 3
+		of("redis/token", "single", "leader-cut"),     // 5: as 3, for there are no links
+		of("redis/token", "replicated", "leader-cut"), // 6: links
+		of("mysql/lease-row", "replicated"),           // 7: a keeper, always
+		of("reference/mutex", "single", "holder-cut"), // 8: none
+	}, all.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range list {
+		names = append(names, n.name())
+	}
+	if got := strings.Join(names, " "); got != "etcd-quorum etcd-quorum-2 redis-single redis-replicated mysql-replicated" {
+		t.Fatalf("clusters %s", got)
+	}
+	for i, want := range []int{0, 1, 1, 2, 2, 2, 3, 4} {
+		if keys[i] != list[want].key {
+			t.Errorf("scenario %d has %+v, want %s", i, keys[i], names[want])
+		}
+	}
+	if keys[8] != (clusterKey{backend: BackendReference}) {
+		t.Errorf("a control has %+v", keys[8])
+	}
+	links := []bool{false, true, false, true, false}
+	for i, n := range list {
+		if s := n.spec(); s.Links != links[i] || s.Clock || s.Keeper != (i == 4) {
+			t.Errorf("%s is started with %+v", names[i], s)
+		}
+	}
+	if list[1].uses != 2 || list[2].uses != 3 {
+		t.Errorf("%d and %d scenarios to come", list[1].uses, list[2].uses)
+	}
+	if cluster.Missing(scenario.ActClock) == nil {
+		list, _, err := needs([]scenario.Scenario{of("redis/token", "single"), of("redis/token", "single", "leader-clock"), of("etcd/mutex", "single", "leader-clock")}, all.Find)
+		if err != nil || len(list) != 3 || list[0].spec().Clock || !list[1].spec().Clock || list[2].spec().Clock {
+			t.Errorf("clocks: %+v, %v", list, err)
+		}
+	}
+}
+
+// What carries a rule: only what the kernel, or a proxy, is there for goes by
+// it.
+func TestMechanismOfARule(t *testing.T) {
+	cut := faultnet.Rule{CutIn: true, Seed: 7}
+	late := faultnet.Rule{CutIn: true, Delay: time.Second}
+	proxies := map[uint32]map[string]*faultnet.Proxy{}
+	for _, c := range []struct {
+		w    *wires
+		rule faultnet.Rule
+		want string
+	}{
+		{&wires{}, cut, byDialer},
+		{&wires{dropper: &netdrop.Dropper{}}, cut, byKernel},
+		{&wires{dropper: &netdrop.Dropper{}}, late, byDialer},
+		{&wires{dropper: &netdrop.Dropper{}}, faultnet.Rule{Reset: true}, byDialer},
+		{&wires{proxies: proxies}, cut, byProxy},
+		{&wires{proxies: proxies}, late, byDialer},
+	} {
+		if got := c.w.mechanism(c.rule); got != c.want {
+			t.Errorf("%+v by %q, want %q", c.rule, got, c.want)
+		}
+	}
+	seen := map[string]bool{}
+	for c := range uint32(2000) {
+		ip := sourceOf(c)
+		if ip == nil || ip[0] != 127 || ip[1] != 77 || ip[3] == 0 || ip[3] == 255 || seen[ip.String()] {
+			t.Fatalf("client %d dials from %v", c, ip)
+		}
+		seen[ip.String()] = true
+	}
+}
+
+// Counters are compared between servers that were the same at both readings.
+func TestCountersOfServersThatChanged(t *testing.T) {
+	at := func(pid int, follower bool, gets int64) account {
+		return account{machine: true, total: gets, nodes: map[string]nodeAccount{
+			"a": {pid: pid, follower: follower, counters: map[string]int64{"get": gets}, cpu: time.Duration(gets)},
+		}}
+	}
+	dead := at(1, false, 9)
+	dead.err = cluster.ErrServer
+	for _, c := range []struct {
+		after account
+		why   string
+	}{
+		{at(1, false, 9), ""},
+		{at(2, false, 9), "a was started again"},
+		{at(1, true, 9), "a changed its part"},
+		{dead, "could not be read: server failed"},
+	} {
+		s := sampler{}
+		s.compare(at(1, false, 4), c.after)
+		if !strings.Contains(s.why, c.why) || (s.why == "") != (c.why == "") || (len(s.growth) == 1) != (c.why == "") || s.busy == nil {
+			t.Errorf("want %q, got %q and %+v", c.why, s.why, s.growth)
+		}
+		if c.why == "" && (s.growth[0].Counters["get"] != 5 || s.growth[0].CPUNS != 5) {
+			t.Errorf("grown by %+v", s.growth[0])
+		}
+	}
+}
+
+// What one topology lacks is not said of the others, even when their servers are gone.
+func TestMissingIsToldOfOneTopology(t *testing.T) {
+	list := []scenario.Scenario{{Recipe: "mysql/lease-row", Topology: "galera"}, {Recipe: "mysql/lease-row", Topology: "single"}}
+	_, keys, err := needs(list, all.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{Options: Options{Find: all.Find}, keys: keys, missing: map[clusterKey]string{keys[0]: "no provider"}}
+	for i, want := range []struct {
+		status scenario.Status
+		reason string
+	}{{scenario.StatusMissing, "no provider"}, {scenario.StatusFailed, "no mysql cluster is up"}} {
+		if got := r.scenario(t.Context(), i, list[i]); got.Status != want.status || !strings.Contains(got.Reason, want.reason) {
+			t.Errorf("%s: %s, %q", list[i].Topology, got.Status, got.Reason)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+const (
+	// probedKeys bounds how many keys a probe asks for.
+	probedKeys = 64
+	// probeSlack is what a probe waits beyond the recipe's own bound.
+	probeSlack = 2 * time.Second
+	// probeAnswer is how long a key has for an answer when that time is over:
+	// others have used it up, and a lock that is free is granted at once.
+	probeAnswer = 500 * time.Millisecond
+)
+
+// probe tries to get each key once all clients have left, for as long as the
+// recipe may take to give the lock of a dead client to the next: what cannot be
+// had then is held by nobody, and by nothing that ends. Nil: it did not ask, or
+// the servers did not answer.
+func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.Recipe, s servers, keys []string) *scenario.Probe {
+	if sc.Workload.Kind == scenario.Uncontended || ctx.Err() != nil {
+		return nil
+	}
+	info := recipe.Info()
+	bound := 2 * sc.TTL.D()
+	if info.Takeover != nil {
+		bound = info.Takeover(sc.TTL.D())
+	}
+	keys = keys[:min(len(keys), probedKeys)]
+	p := &scenario.Probe{Keys: len(keys)}
+	var dialer net.Dialer
+	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	c, err := recipe.Open(opening, s.config(sc, dialer.DialContext))
+	if err != nil {
+		r.Progress.Note(fmt.Sprintf("%s: nobody could look for locks left behind: %v", sc.Name, err))
+		return p
+	}
+	defer c.Close()
+	deadline := time.Now().Add(bound + sc.Poll.Max + probeSlack)
+	for k, key := range keys {
+		asked := time.Now()
+		one, cancel := context.WithDeadline(ctx, latest(deadline, asked.Add(probeAnswer)))
+		err := acquireOnce(one, c, key, sc.Timeout.D())
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			p.Free++
+		case notGranted(one, err):
+			p.Orphans = append(p.Orphans, scenario.Orphan{Key: uint32(k), WaitedNS: int64(time.Since(asked)), Why: err.Error()})
+		default:
+			r.Progress.Note(fmt.Sprintf("%s: whether k%d was left free is not known: %v", sc.Name, k, err))
+		}
+	}
+	return p
+}
+
+// notGranted tells that the lock was not to be had in the time that there was;
+// other errors do not tell whether it was.
+func notGranted(asking context.Context, err error) bool {
+	return asking.Err() != nil || errors.Is(err, impls.ErrBusy)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// acquireOnce acquires and releases a key, and leaves nothing behind. The error
+// is that of the acquire.
+func acquireOnce(ctx context.Context, c impls.Client, key string, limit time.Duration) error {
+	var a impls.Attempt
+	rand.Read(a[:]) // never fails
+	hold, err := c.Acquire(ctx, key, a)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*limit)
+	defer cancel()
+	if err != nil {
+		if impls.Outcome(history.KindAcquire, err) == history.Unknown {
+			_ = c.Cleanup(after, key, a) // nobody comes after us
+		}
+		return err
+	}
+	_ = hold.Release(after) // likewise
+	return nil
+}

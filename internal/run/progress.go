@@ -1,0 +1,33 @@
+package run
+
+import (
+	"time"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// Progress is told how a run goes on. Its methods are called one at a time and
+// must be quick.
+type Progress interface {
+	// Note is one line of news: a cluster is up, a dead run was swept.
+	Note(line string)
+	// Begin announces the i-th of n scenarios.
+	Begin(i, n int, sc scenario.Scenario)
+	// Tick comes several times a second while clients work: how far the
+	// scenario is, and how many locks were acquired, warm-up included.
+	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
+	// Violation tells of a violation within a second after the records that prove it
+	// were written; of the first few of a scenario, and the first of each class.
+	Violation(sc scenario.Scenario, what string)
+	// Done hands over what a scenario found.
+	Done(r scenario.Result)
+}
+
+// Silent is a Progress that says nothing.
+type Silent struct{}
+
+func (Silent) Note(string)                                                  {}
+func (Silent) Begin(int, int, scenario.Scenario)                            {}
+func (Silent) Tick(scenario.Scenario, time.Duration, time.Duration, uint64) {}
+func (Silent) Violation(scenario.Scenario, string)                          {}
+func (Silent) Done(scenario.Result)                                         {}

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// sampler reads the servers' accounts, and the machine's, at both ends of a
+// window. Reading takes its time, so it happens at the borders, never within.
+type sampler struct {
+	servers servers
+	clock   history.Clock
+
+	growth   []scenario.ServerSample
+	from, to int64 // stamps of the two readings
+	busy     *float64
+	why      string // the servers' growth cannot be told
+}
+
+type account struct {
+	nodes       map[string]nodeAccount
+	at          int64 // stamp of the middle of the reading
+	busy, total int64
+	machine     bool
+	err         error // why the servers gave none
+}
+
+// nodeAccount is one server's.
+type nodeAccount struct {
+	counters map[string]int64
+	follower bool
+	cpu      time.Duration
+	pid      int
+}
+
+func (s *sampler) run(ctx context.Context, start, end int64) {
+	before, err := s.read(ctx, start)
+	if err == nil {
+		var after account
+		if after, err = s.read(ctx, end); err == nil {
+			s.compare(before, after)
+			return
+		}
+	}
+	s.why = unread(err)
+}
+
+func unread(err error) string { return fmt.Sprintf("the servers' counters could not be read: %v", err) }
+
+// compare tells what has grown between two readings. Servers that were killed
+// or paused meanwhile, or have changed their parts, leave nothing to compare.
+func (s *sampler) compare(before, after account) {
+	if before.machine && after.machine && after.total > before.total {
+		share := float64(after.busy-before.busy) / float64(after.total-before.total)
+		s.busy = &share
+	}
+	if err := cmp.Or(before.err, after.err); err != nil {
+		s.why = unread(err)
+		return
+	}
+	s.from, s.to = before.at, after.at
+	for _, node := range slices.Sorted(maps.Keys(after.nodes)) {
+		was, now := before.nodes[node], after.nodes[node]
+		switch {
+		case was.pid != now.pid:
+			s.why = fmt.Sprintf("%s was started again meanwhile, and its counters with it", node)
+		case was.follower != now.follower:
+			s.why = fmt.Sprintf("%s changed its part meanwhile, which its counters do not tell apart", node)
+		}
+		if s.why != "" {
+			s.growth = nil
+			return
+		}
+		grown := map[string]int64{}
+		for name, v := range now.counters {
+			if d := v - was.counters[name]; d != 0 {
+				grown[name] = d
+			}
+		}
+		s.growth = append(s.growth, scenario.ServerSample{Node: node, CPUNS: int64(now.cpu - was.cpu), Counters: grown})
+	}
+}
+
+// read waits for a stamp and reads what there is; the error tells that ctx has
+// ended first.
+func (s *sampler) read(ctx context.Context, at int64) (account, error) {
+	if err := s.clock.SleepUntil(ctx, at); err != nil {
+		return account{}, err
+	}
+	a := account{nodes: map[string]nodeAccount{}}
+	a.busy, a.total, a.machine = cpuTimes()
+	if s.servers.cluster != nil {
+		a.err = s.ask(ctx, &a)
+	}
+	return a, nil
+}
+
+// ask reads the servers' accounts.
+func (s *sampler) ask(ctx context.Context, a *account) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	began := s.clock.Now()
+	list, err := s.servers.cluster.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	a.at = began + (s.clock.Now()-began)/2
+	counters := map[string]cluster.NodeCounters{}
+	for _, n := range list {
+		counters[n.Node] = n
+	}
+	for _, n := range s.servers.cluster.Nodes() {
+		cpu, err := n.Process.CPU()
+		if err != nil {
+			return err
+		}
+		c := counters[n.Name]
+		a.nodes[n.Name] = nodeAccount{counters: c.Counters, follower: c.Follower, cpu: cpu, pid: n.Process.PID()}
+	}
+	return nil
+}
