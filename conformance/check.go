@@ -35,14 +35,14 @@ func checks() []Check {
 	session := func(i impls.Info) bool { return i.Bound == impls.BoundSession }
 	fences := func(i impls.Info) bool { return i.Fencing }
 	tries := about(impls.NonBlocking)
-	careful := about(impls.NonBlocking, impls.Symmetric, impls.SaysLost)
+	careful := about(impls.NonBlocking, impls.Symmetric, impls.ReportsLost)
 	return []Check{
 		{"exclusive", "of many clients that contend, one at a time holds the lock", about(impls.Exclusive), nil, exclusive, false},
 		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", tries, nil, busy, false},
 		{"symmetric", "nobody frees the lock but by the attempt that holds it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric, false},
 		{"once", "a hold can be released once, and not at a successor's cost", about(impls.NonBlocking, impls.Once), nil, once, false},
 		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", about(impls.Blocking), nil, handOver, false},
-		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.LeavesClean), nil, cancelledWaiter, false},
+		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.CleansUp), nil, cancelledWaiter, false},
 		{"context over", "a call whose context is over has no effect and says so", tries, nil, contextOver, false},
 		{"fencing", "the tokens of a key grow with every grant", about(impls.Exclusive), fences, fencing, false},
 		{"no fencing", "a recipe without tokens gives none", nil, func(i impls.Info) bool { return !i.Fencing }, noFencing, false},
@@ -53,7 +53,7 @@ func checks() []Check {
 		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", append(about(impls.Expiry), careful...), ttl, expiry, true},
 		{"extend", "a lease that is extended lives on", about(impls.NonBlocking, impls.Extends), ttl, extend, true},
 		{"kept session", "a session outlives its TTL while its client lives", tries, session, keptSession, true},
-		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", append(about(impls.TellsLoss), careful...), session, lostSession, true},
+		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", append(about(impls.SignalsLoss), careful...), session, lostSession, true},
 	}
 }
 

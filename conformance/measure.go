@@ -91,7 +91,7 @@ func (l *lab) promised(p impls.Property) bool {
 	if p != impls.Available {
 		return l.info.Promises(p)
 	}
-	return l.info.Promises(p) && len(l.Config.Addresses) > 1 || slices.Contains(l.info.Survives, l.Config.Topology)
+	return l.info.Promises(p) && len(l.Config.Addresses) > 1 || slices.Contains(l.info.AvailableOn, l.Config.Topology)
 }
 
 // procedures lists what is done to every lock.
@@ -100,15 +100,15 @@ func procedures() []procedure {
 		{about(impls.Exclusive), contention},
 		{about(impls.DeadlockFree), diesHolding},
 		{about(impls.DeadlockFree), diesWaiting},
-		{about(impls.Expiry, impls.TellsLoss, impls.SaysLost), silentHolder},
-		{about(impls.Symmetric, impls.SaysLost), lateRelease},
-		{about(impls.TellsLoss, impls.SaysLost, impls.Symmetric), cutOff},
+		{about(impls.Expiry, impls.SignalsLoss, impls.ReportsLost), silentHolder},
+		{about(impls.Symmetric, impls.ReportsLost), lateRelease},
+		{about(impls.SignalsLoss, impls.ReportsLost, impls.Symmetric), cutOff},
 		{about(impls.Symmetric), foreignCleanup},
 		{about(impls.Symmetric), unheardRefusal},
 		{about(impls.Blocking, impls.Exclusive), waiter},
 		{about(impls.Blocking), givesUp},
-		{about(impls.LeavesClean), leavesByDeadline},
-		{about(impls.LeavesClean), leavesByCancel},
+		{about(impls.CleansUp), leavesByDeadline},
+		{about(impls.CleansUp), leavesByCancel},
 		{about(impls.NonBlocking), refusal},
 		{about(impls.Once), releasedTwice},
 		{about(impls.Extends), extended},

@@ -197,9 +197,11 @@ func mutants() map[string]struct {
 		"releases what expired": {"expiry", mutant{hold: func(h *mutantHold) {
 			h.release = func(ctx context.Context) error { _ = h.Hold.Release(ctx); return nil }
 		}}},
-		"does not extend":         {"extend", mutant{hold: func(h *mutantHold) { h.extend = nothing }}},
-		"does not renew itself":   {"kept session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
-		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) { i.Bound, i.Has = impls.BoundSession, append(i.Has, impls.TellsLoss) }, hold: unextendable}},
+		"does not extend":       {"extend", mutant{hold: func(h *mutantHold) { h.extend = nothing }}},
+		"does not renew itself": {"kept session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
+		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) {
+			i.Bound, i.Properties = impls.BoundSession, append(i.Properties, impls.SignalsLoss)
+		}, hold: unextendable}},
 	}
 }
 

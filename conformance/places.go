@@ -40,7 +40,7 @@ func (p place) String() string {
 // placeProperties are the properties that depend on what happens in the middle
 // of a call.
 func placeProperties() []impls.Property {
-	return []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.SaysLost, impls.Extends, impls.Batch}
+	return []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.ReportsLost, impls.Extends, impls.Batch}
 }
 
 // explore finds the steps that calls come to, by making them once.
@@ -151,7 +151,7 @@ func atPlaces(info impls.Info, places []place) []procedure {
 		case doAcquire:
 			list = append(list, procedure{about(impls.Exclusive), func(t *trial) { overtaken(t, p, true) }})
 		case doRelease:
-			list = append(list, procedure{about(impls.Symmetric, impls.SaysLost), func(t *trial) { lateAt(t, p) }})
+			list = append(list, procedure{about(impls.Symmetric, impls.ReportsLost), func(t *trial) { lateAt(t, p) }})
 		case doExtend:
 			list = append(list, procedure{about(impls.Extends, impls.Exclusive), func(t *trial) { extendsLate(t, p) }})
 		}

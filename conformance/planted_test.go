@@ -98,8 +98,8 @@ func planted() []lacking {
 		{impls.ReadWrite, sharing{name: "planted/readers-let-writers-in", always: true}},
 		{impls.Batch, batching{name: "planted/no-rollback"}},
 		{impls.Batch, batching{name: "planted/takes-what-it-can", rollback: true, some: true}},
-		control("reference/broken-late", impls.SaysLost),
-		plant("goes-on-waiting", impls.LeavesClean, mutant{open: forAnHour, client: func(c *mutantClient) {
+		control("reference/broken-late", impls.ReportsLost),
+		plant("goes-on-waiting", impls.CleansUp, mutant{open: forAnHour, client: func(c *mutantClient) {
 			inner := c.acquire
 			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 				h, err := inner(ctx, key, a)
@@ -109,7 +109,7 @@ func planted() []lacking {
 				return h, err
 			}
 		}}),
-		plant("takes-a-ghost-with-it", impls.LeavesClean, mutant{open: forAnHour, client: func(c *mutantClient) {
+		plant("takes-a-ghost-with-it", impls.CleansUp, mutant{open: forAnHour, client: func(c *mutantClient) {
 			inner, ghosts := c.acquire, sync.WaitGroup{}
 			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 				h, err := inner(ctx, key, a)
@@ -124,7 +124,7 @@ func planted() []lacking {
 				return h, err
 			}
 		}}),
-		control("reference/mutex", impls.TellsLoss),
+		control("reference/mutex", impls.SignalsLoss),
 		plant("does-not-extend", impls.Extends, mutant{hold: func(h *mutantHold) {
 			h.extend = func(context.Context) error { return nil }
 		}}),

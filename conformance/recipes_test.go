@@ -92,7 +92,7 @@ func TestRecipes(t *testing.T) {
 			// Nobody else may use the servers now.
 			for _, r := range recipes {
 				s := subject(t, r)
-				if len(cfg.Addresses) > 1 && !r.Info().Promises(impls.Available) && !slices.Contains(r.Info().Survives, p.topology) {
+				if len(cfg.Addresses) > 1 && !r.Info().Promises(impls.Available) && !slices.Contains(r.Info().AvailableOn, p.topology) {
 					continue // that it is not shows by nothing but waiting
 				}
 				if c != nil {

@@ -90,13 +90,13 @@ func (t *trial) told(held, lost *call, after string) {
 	from := t.clock.Now()
 	switch {
 	case !held.got.Tells:
-		t.see(impls.TellsLoss, No, "the holder's lock passed to another, and its hold has no channel that could tell")
+		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and its hold has no channel that could tell")
 	case !t.within(t.Config.TTL+t.Grace, lost):
-		t.see(impls.TellsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not told", since(from, t.clock.Now()), after)
+		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not told", since(from, t.clock.Now()), after)
 	case lost.err != nil:
 		t.nothing("listen to a loss: %w", lost.err)
 	default:
-		t.see(impls.TellsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.got.Returned), after)
+		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.got.Returned), after)
 	}
 }
 
@@ -109,11 +109,11 @@ func (t *trial) saysLost(held, next *call, ans answer) {
 	}
 	switch ans.Outcome {
 	case history.Lost:
-		t.see(impls.SaysLost, Yes, "the release of a lock that had passed to another said that it was lost")
+		t.see(impls.ReportsLost, Yes, "the release of a lock that had passed to another said that it was lost")
 	case history.Released:
-		t.see(impls.SaysLost, No, "the release of a lock that had passed to another %v before answered as if it had freed it", since(next.got.Returned, ans.Returned))
+		t.see(impls.ReportsLost, No, "the release of a lock that had passed to another %v before answered as if it had freed it", since(next.got.Returned, ans.Returned))
 	default:
-		t.see(impls.SaysLost, No, "the release of a lock that had passed to another does not say so: %s", ans.Error)
+		t.see(impls.ReportsLost, No, "the release of a lock that had passed to another does not say so: %s", ans.Error)
 	}
 }
 
@@ -131,7 +131,7 @@ func cutOff(t *trial) {
 	lost := held.hold(doLost, 0)
 	a.order(order{Do: doNetwork, Network: unplugged})
 	if !t.within(t.long(), next) {
-		for _, p := range about(impls.TellsLoss, impls.SaysLost) {
+		for _, p := range about(impls.SignalsLoss, impls.ReportsLost) {
 			t.see(p, NotApplicable, "the lock cannot be lost: the holder's connections were cut for %v, and nobody was granted it", t.long())
 		}
 		return

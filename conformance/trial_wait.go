@@ -73,18 +73,18 @@ func leaves(t *trial, how string, limit time.Duration) {
 		b.order(order{Do: doCancel})
 	}
 	if !t.within(t.Grace, got) {
-		t.see(impls.LeavesClean, No, "a waiter that was ended %s still waited %v later", how, t.Grace)
+		t.see(impls.CleansUp, No, "a waiter that was ended %s still waited %v later", how, t.Grace)
 		return
 	}
 	if got.granted() {
 		t.nothing("the waiter was granted the lock before it was ended")
 	}
 	if a, ok := t.clean(got); !ok {
-		t.see(impls.LeavesClean, No, "the clean-up of a waiter that was ended %s has no definite answer: %s", how, a.Error)
+		t.see(impls.CleansUp, No, "the clean-up of a waiter that was ended %s has no definite answer: %s", how, a.Error)
 		return
 	}
 	if again := t.answered("clean up once more", b.order(order{Do: doCleanup, Keys: got.order.Keys, Attempt: got.order.Attempt, Limit: t.Config.Timeout})); again.ok() {
-		t.see(impls.LeavesClean, No, "a waiter was ended %s and cleaned up after, and another clean-up found something still", how)
+		t.see(impls.CleansUp, No, "a waiter was ended %s and cleaned up after, and another clean-up found something still", how)
 		return
 	}
 	if !t.guarded(c, key, held) {
@@ -97,13 +97,13 @@ func leaves(t *trial, how string, limit time.Duration) {
 	for range looks {
 		for who, r := range map[string]*remote{"another": c, "the waiter itself": b} {
 			if got := t.probe(r, key); !got.granted() {
-				t.see(impls.LeavesClean, No, "a waiter was ended %s, the holder released, and %s was refused the free lock: %s", how, who, got.got.Error)
+				t.see(impls.CleansUp, No, "a waiter was ended %s, the holder released, and %s was refused the free lock: %s", how, who, got.got.Error)
 				return
 			}
 		}
 		t.pause(settleGrace)
 	}
-	t.see(impls.LeavesClean, Yes, "a waiter was ended %s, and after the holder released the lock was free", how)
+	t.see(impls.CleansUp, Yes, "a waiter was ended %s, and after the holder released the lock was free", how)
 }
 
 // queued is how many waiters inOrder has: a lock that serves them in any order

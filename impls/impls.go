@@ -117,9 +117,9 @@ type Info struct {
 	// Fails tells, in a line, how it is known to fail; "" for a recipe that
 	// keeps its promise as long as the promise's own conditions are met.
 	Fails string
-	// Has lists the properties that it promises. Those it does not list it
+	// Properties lists the properties that it promises. Those it does not list it
 	// promises not to have: conformance takes either for a promise.
-	Has []Property
+	Properties []Property
 	// Steps are its named steps in the order in which a call comes to them,
 	// besides StepWaiting and StepWoken; StepRenewing, to which no call comes,
 	// is the last.
@@ -138,13 +138,13 @@ type Info struct {
 	Polls bool
 	// Topologies on which the recipe may be run.
 	Topologies []string
-	// Survives lists those of them on which it is Available though it is not by
+	// AvailableOn lists those of them on which it is Available though it is not by
 	// itself: the servers replace one that is lost by another.
-	Survives []string
-	// Apart lists those of them on which each server grants the lock by itself, so
+	AvailableOn []string
+	// GrantsPerServer lists those of them on which each server grants the lock by itself, so
 	// that clients of two servers hold it at once: there it does not keep its
 	// promise.
-	Apart []string
+	GrantsPerServer []string
 	// RoundTrips of an uncontended acquire and release, together, on a warm
 	// connection.
 	RoundTrips int
@@ -157,11 +157,11 @@ type Info struct {
 	// while somebody waits, for a TTL; without the wait policy's interval. It is
 	// nil if the bound is BoundNone: then nobody need ever be granted it.
 	Takeover func(ttl time.Duration) time.Duration `json:"-"`
-	// Notices bounds how long a client may go on sending requests to a server
+	// DetectionTimeout bounds how long a client may go on sending requests to a server
 	// that fell silent and whose connections live, before it is done with it for
 	// good, for a TTL and the limit of a request. It is nil where each request
 	// finds its way to others within Takeover.
-	Notices func(ttl, timeout time.Duration) time.Duration `json:"-"`
+	DetectionTimeout func(ttl, timeout time.Duration) time.Duration `json:"-"`
 }
 
 // FencedOn reports whether holds carry a fencing token on a topology that grows

@@ -23,9 +23,9 @@ const (
 // The properties of a lock that is built with care, which the documents do not
 // name.
 const (
-	SaysLost    Property = "says-lost"
-	LeavesClean Property = "leaves-clean"
-	TellsLoss   Property = "tells-loss"
+	ReportsLost Property = "reports-lost"
+	CleansUp    Property = "cleans-up"
+	SignalsLoss Property = "signals-loss"
 	Extends     Property = "extends"
 	Once        Property = "once"
 )
@@ -54,13 +54,13 @@ func Properties() []PropertyInfo {
 		{Ordered, "prop-ordered", "waiters are served in the order in which they came"},
 		{ReadWrite, "prop-read-write", "readers share, a writer excludes"},
 		{Batch, "prop-batch", "several keys are taken all or none, and what was taken is rolled back"},
-		{SaysLost, "", "the release of a lock that was lost says so"},
-		{LeavesClean, "", "a waiter that gave up leaves nothing behind"},
-		{TellsLoss, "", "a holder whose lock is lost is told by the lock"},
+		{ReportsLost, "", "the release of a lock that was lost says so"},
+		{CleansUp, "", "a waiter that gave up leaves nothing behind"},
+		{SignalsLoss, "", "a holder whose lock is lost is told by the lock"},
 		{Extends, "", "an extended lock lives on, and a lost one is not revived"},
 		{Once, "", "a hold is released once, and not at a successor's cost"},
 	}
 }
 
 // Promises reports whether the recipe promises p.
-func (i Info) Promises(p Property) bool { return slices.Contains(i.Has, p) }
+func (i Info) Promises(p Property) bool { return slices.Contains(i.Properties, p) }

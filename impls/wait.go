@@ -51,16 +51,16 @@ func (u *uniform) String() string {
 // Poll is an Acquire that asks again and again: it waits in between as cfg's
 // policy says, on cfg's clock. Before each wait it reaches StepWaiting.
 func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
-	return Insist(ctx, key, a, try, func(ctx context.Context) error {
+	return RetryUntilAcquired(ctx, key, a, try, func(ctx context.Context) error {
 		cfg.Reach(ctx, StepWaiting)
 		return cfg.Clock.Sleep(ctx, cfg.Wait.Next())
 	})
 }
 
-// Insist is an Acquire that calls try until that answers anything but ErrBusy,
+// RetryUntilAcquired is an Acquire that calls try until that answers anything but ErrBusy,
 // and wait in between. If wait fails, as it must when ctx ends, nothing is open,
 // for the last answer was definite: that is ErrFailed.
-func Insist(ctx context.Context, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error), wait func(context.Context) error) (Hold, error) {
+func RetryUntilAcquired(ctx context.Context, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error), wait func(context.Context) error) (Hold, error) {
 	for {
 		h, err := try(ctx, key, a)
 		if err == nil || !errors.Is(err, ErrBusy) || errors.Is(err, ErrUnknown) {

@@ -30,7 +30,7 @@ func propertyHeads() map[string]propertyHead {
 		"exclusive": {"excl", asked}, "deadlock-free": {"dlfree", asked}, "symmetric": {"symm", asked}, "available": {"avail", asked},
 		"reentrant": {"reent", asked}, "blocking": {"block", asked}, "nonblocking": {"try", asked}, "expiry": {"expiry", asked},
 		"ordered": {"order", asked}, "read-write": {"r/w", asked}, "batch": {"batch", asked},
-		"says-lost": {"lost", careful}, "leaves-clean": {"clean", careful}, "tells-loss": {"told", careful}, "extends": {"ext", careful}, "once": {"once", careful},
+		"reports-lost": {"lost", careful}, "cleans-up": {"clean", careful}, "signals-loss": {"signal", careful}, "extends": {"ext", careful}, "once": {"once", careful},
 	}
 }
 

@@ -63,11 +63,11 @@ func propertiesResult(k kind, i int) scenario.Result {
 	r := synthetic(k, "properties", scenario.Load{Kind: scenario.Properties, Keys: 1, Hold: scenario.Constant(0), Think: scenario.Constant(0), Arrival: "closed"}, 1, 1)
 	r.Safety = scenario.Safety{}
 	promised := map[bool]string{true: scenario.Yes, false: scenario.No}
-	for _, p := range []string{"exclusive", "deadlock-free", "symmetric", "available", "reentrant", "blocking", "nonblocking", "expiry", "ordered", "read-write", "batch", "says-lost", "leaves-clean", "tells-loss", "extends", "once"} {
+	for _, p := range []string{"exclusive", "deadlock-free", "symmetric", "available", "reentrant", "blocking", "nonblocking", "expiry", "ordered", "read-write", "batch", "reports-lost", "cleans-up", "signals-loss", "extends", "once"} {
 		has := p == "exclusive" || p == "blocking" || p == "nonblocking" || k.bound != "none" && (p == "deadlock-free" || p == "symmetric" || p == "expiry") || k.bound == "session" && p == "ordered"
 		one := scenario.Property{Property: p, Promised: promised[has], Measured: promised[has], Evidence: fmt.Sprintf("seen %d times", i+3)}
 		switch {
-		case p == "tells-loss" && k.bound == "none":
+		case p == "signals-loss" && k.bound == "none":
 			one.Measured, one.Evidence = scenario.NotApplicable, "nothing ends the hold but its release"
 		case p == "ordered" && k.backend == "mysql" && k.bound == "none":
 			one.Measured, one.Evidence = scenario.Yes, "7 waiters were served in the order in which they came, in 3 of 3 rounds"
@@ -144,7 +144,7 @@ func TestPropertiesMarkDifferences(t *testing.T) {
 	if c := find("etcd/mutex", "avail"); c.Text != "?" || c.Class != warn || len(c.Marks) != 1 {
 		t.Errorf("not decided: %+v", c)
 	}
-	if c := find("mysql/insert", "told"); c.Text != none || len(c.Marks) != 0 {
+	if c := find("mysql/insert", "signal"); c.Text != none || len(c.Marks) != 0 {
 		t.Errorf("not applicable: %+v", c)
 	}
 	if c := find("redis/token", "excl"); c.Text != "yes" || c.Class != good || !strings.Contains(c.Hover, "seen 3 times") {

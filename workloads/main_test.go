@@ -229,7 +229,7 @@ type script struct {
 }
 
 func (s *script) Info() impls.Info {
-	return impls.Info{ID: "test/script", Bound: s.bound, Has: s.has, Steps: s.steps}
+	return impls.Info{ID: "test/script", Bound: s.bound, Properties: s.has, Steps: s.steps}
 }
 func (s *script) CheckTTL(time.Duration, impls.Limits) error            { return nil }
 func (s *script) Prepare(context.Context, impls.Config, []string) error { return nil }

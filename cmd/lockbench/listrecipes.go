@@ -42,8 +42,8 @@ const exampleTTL = 4 * time.Second
 func describeRecipe(i impls.Info) listedRecipe {
 	l := listedRecipe{
 		ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Fails: i.Fails, Bound: string(i.Bound),
-		Has: texts(inOrder(i.Has)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
-		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), Apart: i.Apart,
+		Has: texts(inOrder(i.Properties)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
+		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), Apart: i.GrantsPerServer,
 	}
 	if i.Takeover != nil {
 		l.Takeover = i.Takeover(exampleTTL).String()

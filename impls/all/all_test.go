@@ -39,15 +39,15 @@ func TestCatalogue(t *testing.T) {
 		if backend, name, ok := strings.Cut(i.ID, "/"); !ok || backend != i.Backend || name == "" {
 			t.Errorf("id %q does not begin with its backend %q", i.ID, i.Backend)
 		}
-		if i.Summary == "" || i.Promise == "" || i.Document == "" || len(i.Topologies) == 0 || i.RoundTrips == 0 || len(i.Requests) == 0 || len(i.Has) == 0 {
+		if i.Summary == "" || i.Promise == "" || i.Document == "" || len(i.Topologies) == 0 || i.RoundTrips == 0 || len(i.Requests) == 0 || len(i.Properties) == 0 {
 			t.Errorf("%s leaves something unsaid: %+v", i.ID, i)
 		}
-		for _, p := range i.Has {
+		for _, p := range i.Properties {
 			if !slices.ContainsFunc(impls.Properties(), func(known impls.PropertyInfo) bool { return known.Property == p }) {
 				t.Errorf("%s has a property %q that there is not", i.ID, p)
 			}
 		}
-		for _, topology := range slices.Concat(i.Unfenced, i.Survives) {
+		for _, topology := range slices.Concat(i.Unfenced, i.AvailableOn) {
 			if !slices.Contains(i.Topologies, topology) {
 				t.Errorf("%s says something of %q, where it does not run", i.ID, topology)
 			}

@@ -36,7 +36,7 @@ func describe(i impls.Info) impls.Info {
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + time.Second }
 	// The driver deals its requests out to all servers, and some of them to a silent
 	// one until that has been asked in vain whether it is there.
-	i.Notices = func(_, timeout time.Duration) time.Duration { return silence + timeout }
+	i.DetectionTimeout = func(_, timeout time.Duration) time.Duration { return silence + timeout }
 	return i
 }
 

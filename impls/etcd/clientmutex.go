@@ -59,9 +59,9 @@ func (clientMutex) Info() impls.Info {
 		Document: "etcd's client library, package concurrency",
 		Fails:    "two locks of one session both hold; the release of a lost lock says nothing; a first request in doubt costs the session",
 		Fencing:  true,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.Ordered, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 	})
 }

@@ -42,9 +42,9 @@ func (mutex) Info() impls.Info {
 		Document: "the lock of etcd's client library, written anew with one key per attempt",
 		Fencing:  true,
 		Steps:    []impls.Step{impls.StepRenewing},
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 	})
 }

@@ -30,7 +30,7 @@ type session struct {
 	lose  context.CancelFunc
 
 	// kept are the holds that hang on the lease.
-	kept impls.Kept
+	kept impls.SessionHolds
 
 	mu  sync.Mutex
 	end time.Time

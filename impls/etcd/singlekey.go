@@ -49,9 +49,9 @@ func (singleKey) Info() impls.Info {
 		Promise:  "one holder at a time while its lease lives",
 		Document: "a blog's account of locks by polling and by watching: the watching lock, before its cure for the herd",
 		Fails:    "each release wakes every waiter, and a late holder's release frees its successor's lock",
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 		Steps: []impls.Step{stepWatch, impls.StepRenewing},
 	})
@@ -84,7 +84,7 @@ type mayHold struct {
 func single(key string) string { return place("single", key) }
 
 func (c *singleClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	return impls.Insist(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
+	return impls.RetryUntilAcquired(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.cfg.Reach(ctx, stepWatch)
 		// A waiter has nothing on the server, so that its session may come and
 		// go, and its end leaves nothing open.

@@ -42,8 +42,8 @@ func (addDelete) Info() impls.Info {
 		Document: "a blog's comparison of three ways to build a lock: the first pseudo-code on memcached",
 		Bound:    impls.BoundTTL,
 		Fails:    "a late holder's delete frees its successor's lock; an evicted item, or a restart, makes a second holder",
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepFree},
 		Polls: true,
 

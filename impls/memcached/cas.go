@@ -50,8 +50,8 @@ func (cas) Info() impls.Info {
 		Promise:  "one holder until its TTL is over, while the server neither evicts or flushes the item nor restarts, and its one-second tick is not a second late",
 		Document: "the add-based lock of memcached's manual, with compare-and-expire instead of delete",
 		Bound:    impls.BoundTTL,
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.ReportsLost, impls.CleansUp, impls.Extends, impls.Once},
 		Steps: []impls.Step{stepSwap},
 		Polls: true,
 

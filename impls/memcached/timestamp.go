@@ -54,8 +54,8 @@ func (timestamp) Info() impls.Info {
 		Document: "a blog's comparison of three ways to build a lock: the time in the value, on memcached",
 		Bound:    impls.BoundTTL,
 		Fails:    "all who see that a lock's time is over take it, one after another; a holder held up before its delete frees its successor's lock",
-		Has: []impls.Property{impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepGet, stepDelete, stepSet, stepFree},
 		Polls: true,
 

@@ -81,15 +81,15 @@ func (r rowLock) Info() impls.Info {
 		Document: "a blog's comparison of three ways to build a lock: the database's exclusive lock",
 		Bound:    impls.BoundConnection,
 		Fails:    r.fails,
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepDraw, stepRollback},
 
-		Topologies: append(anywhere(), galera),
-		Apart:      []string{galera},
-		RoundTrips: 2,
-		Requests:   []string{"com_select", "com_commit", "com_rollback", "com_kill"},
-		Takeover:   atOnce,
+		Topologies:      append(anywhere(), galera),
+		GrantsPerServer: []string{galera},
+		RoundTrips:      2,
+		Requests:        []string{"com_select", "com_commit", "com_rollback", "com_kill"},
+		Takeover:        atOnce,
 	}
 }
 

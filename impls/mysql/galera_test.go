@@ -33,7 +33,7 @@ func ofGroup() map[impls.Recipe]bool {
 	all := map[impls.Recipe]bool{}
 	for _, r := range mysql.Recipes() {
 		if i := r.Info(); slices.Contains(i.Topologies, "galera") {
-			all[r] = slices.Contains(i.Apart, "galera")
+			all[r] = slices.Contains(i.GrantsPerServer, "galera")
 		}
 	}
 	return all

@@ -59,14 +59,14 @@ func (getLock) Info() impls.Info {
 		Promise:  "one holder as long as its connection to the one server lives; it is not replicated, and no failover leaves it",
 		Document: "the locking functions of the MySQL manual",
 		Bound:    impls.BoundConnection,
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.Once},
 
-		Topologies: append(anywhere(), galera),
-		Apart:      []string{galera},
-		RoundTrips: 2,
-		Requests:   []string{"com_select", "com_kill"},
-		Takeover:   atOnce,
+		Topologies:      append(anywhere(), galera),
+		GrantsPerServer: []string{galera},
+		RoundTrips:      2,
+		Requests:        []string{"com_select", "com_kill"},
+		Takeover:        atOnce,
 	}
 }
 

@@ -35,15 +35,15 @@ func (insert) orders() orders { return orders{recipe: "mysql/insert", table: "lo
 
 func (insert) Info() impls.Info {
 	return impls.Info{
-		ID:       "mysql/insert",
-		Backend:  "mysql",
-		Summary:  "INSERT of a row with a unique key, DELETE by that key",
-		Promise:  "one holder, until it deletes the row, while no commit is lost (failover); no other end",
-		Document: "a blog's comparison of three ways to build a lock: the database's table",
-		Bound:    impls.BoundNone,
-		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever; the delete, of a clean-up too, does not ask whose the row is",
-		Has:      []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.LeavesClean, impls.Once},
-		Polls:    true,
+		ID:         "mysql/insert",
+		Backend:    "mysql",
+		Summary:    "INSERT of a row with a unique key, DELETE by that key",
+		Promise:    "one holder, until it deletes the row, while no commit is lost (failover); no other end",
+		Document:   "a blog's comparison of three ways to build a lock: the database's table",
+		Bound:      impls.BoundNone,
+		Fails:      "a holder that dies, or whose release is lost, keeps the key for ever; the delete, of a clean-up too, does not ask whose the row is",
+		Properties: []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.CleansUp, impls.Once},
+		Polls:      true,
 
 		Topologies: rowsAnywhere(),
 		RoundTrips: 2,

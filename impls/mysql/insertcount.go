@@ -60,8 +60,8 @@ func (insertCount) Info() impls.Info {
 		Document: "an article on the design of locks: the table of locked orders with the owner's name and a counter",
 		Bound:    impls.BoundNone,
 		Fails:    "a holder that dies, or whose release is lost, keeps the key for ever",
-		Has: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Reenterable, impls.Blocking, impls.NonBlocking,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Reenterable, impls.Blocking, impls.NonBlocking,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepSelect, stepCountUp, stepDelete},
 		Polls: true,
 

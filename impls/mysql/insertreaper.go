@@ -49,8 +49,8 @@ func (insertReaper) Info() impls.Info {
 		Document: "an article on the design of locks: the table of locked orders with its job that clears timed out locks",
 		Bound:    impls.BoundTTL,
 		Fails:    "the job evicts a live holder slower than the TTL, whose late delete then frees its successor's lock",
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.CleansUp, impls.Once},
 		Polls: true,
 
 		Topologies: anywhere(),

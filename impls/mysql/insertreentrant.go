@@ -49,8 +49,8 @@ func (insertReentrant) Info() impls.Info {
 		Document: "an article on the design of locks: the table of locked orders with the owner's name",
 		Bound:    impls.BoundNone,
 		Fails:    "the inner release frees the lock under the outer hold, whose own release then frees another's; a holder that dies keeps the key for ever",
-		Has: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepSelect},
 		Polls: true,
 

@@ -72,17 +72,17 @@ func (leaseRow) Info() impls.Info {
 		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits, one replaced by another that has them all, or several that agree on each, whose clocks agree and are not set",
 		Document: "the lock table of many schedulers, with a fence column and the server's clock alone",
 		Bound:    impls.BoundTTL,
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.ReportsLost, impls.CleansUp, impls.Extends, impls.Once},
 		Fencing:  true,
 		Unfenced: []string{replicated},
 		Polls:    true,
 
-		Topologies: rowsAnywhere(),
-		Survives:   []string{galera},
-		RoundTrips: 2,
-		Requests:   []string{"com_update", "com_kill"},
-		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
+		Topologies:  rowsAnywhere(),
+		AvailableOn: []string{galera},
+		RoundTrips:  2,
+		Requests:    []string{"com_update", "com_kill"},
+		Takeover:    func(ttl time.Duration) time.Duration { return ttl },
 	}
 }
 

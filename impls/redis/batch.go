@@ -81,20 +81,20 @@ type batch struct{ plain }
 
 func (batch) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/batch",
-		Backend:  "redis",
-		Summary:  "several keys with one random token, taken all or none by one script, and freed by one",
-		Promise:  "one holder of each key until its TTL is over, batches all or none, while the server neither loses keys (eviction, restart without fsync, failover) nor has its clock set",
-		Document: "a blog's Redis lock in Java, which takes lists of keys by a pipeline and a rollback; made atomic",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Batch, impls.Extends),
-		Polls:    true,
+		ID:         "redis/batch",
+		Backend:    "redis",
+		Summary:    "several keys with one random token, taken all or none by one script, and freed by one",
+		Promise:    "one holder of each key until its TTL is over, batches all or none, while the server neither loses keys (eviction, restart without fsync, failover) nor has its clock set",
+		Document:   "a blog's Redis lock in Java, which takes lists of keys by a pipeline and a rollback; made atomic",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Batch, impls.Extends),
+		Polls:      true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"eval", "evalsha"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"eval", "evalsha"},
+		Takeover:    atEnd,
 	}
 }
 

@@ -48,22 +48,22 @@ type fenced struct{ plain }
 
 func (fenced) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/fenced",
-		Backend:  "redis",
-		Summary:  "redis/token, and a counter that a script increments with each grant",
-		Promise:  "one holder until its TTL is over, and tokens that grow with every grant, on one instance that keeps all its writes (appendfsync always, no eviction, no failover) and whose clock is not set",
-		Document: "the fencing tokens that one instance can count, as in Redisson's fenced lock",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Extends),
-		Fencing:  true,
-		Unfenced: []string{replicated},
-		Polls:    true,
+		ID:         "redis/fenced",
+		Backend:    "redis",
+		Summary:    "redis/token, and a counter that a script increments with each grant",
+		Promise:    "one holder until its TTL is over, and tokens that grow with every grant, on one instance that keeps all its writes (appendfsync always, no eviction, no failover) and whose clock is not set",
+		Document:   "the fencing tokens that one instance can count, as in Redisson's fenced lock",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Extends),
+		Fencing:    true,
+		Unfenced:   []string{replicated},
+		Polls:      true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"eval", "evalsha"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"eval", "evalsha"},
+		Takeover:    atEnd,
 	}
 }
 

@@ -59,16 +59,16 @@ func (getset) Info() impls.Info {
 		Document: "a blog's comparison of three ways to build a lock: the pseudo-code on SETNX and GETSET",
 		Bound:    impls.BoundTTL,
 		Fails:    "a late loser's GETSET ends the winner's lock early, and so does a fast clock; a late holder's DEL frees its successor's lock",
-		Has: []impls.Property{impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepGet, stepGetset, stepDelete},
 		Polls: true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 3,
-		Requests:   []string{"setnx", "get", "getset", "del"},
-		Takeover:   func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  3,
+		Requests:    []string{"setnx", "get", "getset", "del"},
+		Takeover:    func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
 	}
 }
 

@@ -75,20 +75,20 @@ type pubsub struct{ plain }
 
 func (pubsub) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/pubsub",
-		Backend:  "redis",
-		Summary:  "redis/token, whose release is published; waiters subscribe, and look again after a message, at the TTL's end, or after 1 s",
-		Promise:  "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
-		Document: "how Redisson's lock waits",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Extends),
-		Steps:    []impls.Step{stepSubscribe},
+		ID:         "redis/pubsub",
+		Backend:    "redis",
+		Summary:    "redis/token, whose release is published; waiters subscribe, and look again after a message, at the TTL's end, or after 1 s",
+		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Document:   "how Redisson's lock waits",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Extends),
+		Steps:      []impls.Step{stepSubscribe},
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"eval", "evalsha", "subscribe", "unsubscribe"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"eval", "evalsha", "subscribe", "unsubscribe"},
+		Takeover:    atEnd,
 	}
 }
 

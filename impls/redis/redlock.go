@@ -57,15 +57,15 @@ type redlock struct{ plain }
 
 func (redlock) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/redlock",
-		Backend:  "redis",
-		Summary:  "SET NX PX with a random token on five independent masters at once, a majority holds; release by script on all: 2 parallel round trips of 5 requests each",
-		Promise:  "one holder until its TTL is over, though a minority of masters be down, while no master's clock jumps and none that lost its keys comes back within a TTL (disputed)",
-		Document: "the algorithm of Redis' author for several independent masters, which an article on the design of locks discusses",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Available, impls.Extends),
-		Steps:    []impls.Step{stepCount, stepRollback},
-		Polls:    true,
+		ID:         "redis/redlock",
+		Backend:    "redis",
+		Summary:    "SET NX PX with a random token on five independent masters at once, a majority holds; release by script on all: 2 parallel round trips of 5 requests each",
+		Promise:    "one holder until its TTL is over, though a minority of masters be down, while no master's clock jumps and none that lost its keys comes back within a TTL (disputed)",
+		Document:   "the algorithm of Redis' author for several independent masters, which an article on the design of locks discusses",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Available, impls.Extends),
+		Steps:      []impls.Step{stepCount, stepRollback},
+		Polls:      true,
 
 		Topologies: []string{"quorum"},
 		RoundTrips: 10, // requests of the 2 that go out in parallel

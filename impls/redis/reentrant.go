@@ -72,20 +72,20 @@ type reentrant struct{ plain }
 
 func (reentrant) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/reentrant",
-		Backend:  "redis",
-		Summary:  "a hash of the owner and its attempts, changed by scripts; the owner may lock again",
-		Promise:  "one client at a time, which may lock again, until the TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
-		Document: "the hash of Redisson's lock, with a field per acquire in place of a count",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Reenterable, impls.Extends),
-		Polls:    true,
+		ID:         "redis/reentrant",
+		Backend:    "redis",
+		Summary:    "a hash of the owner and its attempts, changed by scripts; the owner may lock again",
+		Promise:    "one client at a time, which may lock again, until the TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Document:   "the hash of Redisson's lock, with a field per acquire in place of a count",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Reenterable, impls.Extends),
+		Polls:      true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"eval", "evalsha"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"eval", "evalsha"},
+		Takeover:    atEnd,
 	}
 }
 

@@ -201,6 +201,6 @@ func atEnd(ttl time.Duration) time.Duration { return ttl }
 func promised(further ...impls.Property) []impls.Property {
 	return append([]impls.Property{
 		impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking, impls.Expiry,
-		impls.SaysLost, impls.LeavesClean, impls.Once,
+		impls.ReportsLost, impls.CleansUp, impls.Once,
 	}, further...)
 }

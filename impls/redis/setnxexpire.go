@@ -46,16 +46,16 @@ func (setnxExpire) Info() impls.Info {
 		Document: "notes on a Redis lock found in a Java project: its lock handler",
 		Bound:    impls.BoundTTL,
 		Fails:    "a client that dies between SETNX and EXPIRE keeps the key for ever; a late holder's DEL frees its successor's lock",
-		Has: []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.Expiry,
+			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepExpire, stepDelete},
 		Polls: true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 3,
-		Requests:   []string{"setnx", "expire", "del"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  3,
+		Requests:    []string{"setnx", "expire", "del"},
+		Takeover:    atEnd,
 	}
 }
 

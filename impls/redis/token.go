@@ -47,20 +47,20 @@ type token struct{ plain }
 
 func (token) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/token",
-		Backend:  "redis",
-		Summary:  "SET NX PX with a random token; release and extend by a script that compares it first",
-		Promise:  "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
-		Document: "the lock that the documentation of SET recommends for one instance",
-		Bound:    impls.BoundTTL,
-		Has:      promised(impls.Extends),
-		Polls:    true,
+		ID:         "redis/token",
+		Backend:    "redis",
+		Summary:    "SET NX PX with a random token; release and extend by a script that compares it first",
+		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Document:   "the lock that the documentation of SET recommends for one instance",
+		Bound:      impls.BoundTTL,
+		Properties: promised(impls.Extends),
+		Polls:      true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"set", "eval", "evalsha"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"set", "eval", "evalsha"},
+		Takeover:    atEnd,
 	}
 }
 

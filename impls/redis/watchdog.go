@@ -32,21 +32,21 @@ type watchdog struct{ plain }
 
 func (watchdog) Info() impls.Info {
 	return impls.Info{
-		ID:       "redis/watchdog",
-		Backend:  "redis",
-		Summary:  "redis/token, renewed in the background at a third of the TTL",
-		Promise:  "one holder at a time while it lives and is heard, and the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
-		Document: "the watchdog of Redisson's lock",
-		Bound:    impls.BoundSession,
-		Has:      promised(impls.TellsLoss),
-		Steps:    []impls.Step{impls.StepRenewing},
-		Polls:    true,
+		ID:         "redis/watchdog",
+		Backend:    "redis",
+		Summary:    "redis/token, renewed in the background at a third of the TTL",
+		Promise:    "one holder at a time while it lives and is heard, and the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Document:   "the watchdog of Redisson's lock",
+		Bound:      impls.BoundSession,
+		Properties: promised(impls.SignalsLoss),
+		Steps:      []impls.Step{impls.StepRenewing},
+		Polls:      true,
 
-		Topologies: anywhere(),
-		Survives:   []string{replicated},
-		RoundTrips: 2,
-		Requests:   []string{"set", "eval", "evalsha"},
-		Takeover:   atEnd,
+		Topologies:  anywhere(),
+		AvailableOn: []string{replicated},
+		RoundTrips:  2,
+		Requests:    []string{"set", "eval", "evalsha"},
+		Takeover:    atEnd,
 	}
 }
 

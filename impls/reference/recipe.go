@@ -46,8 +46,8 @@ func (r recipe) Info() impls.Info {
 		RoundTrips: 2,
 		Requests:   []string{"acquire", "release", "extend", "cleanup"},
 		Takeover:   func(ttl time.Duration) time.Duration { return ttl },
-		Has: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
-			impls.Expiry, impls.SaysLost, impls.LeavesClean, impls.Extends, impls.Once},
+		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
+			impls.Expiry, impls.ReportsLost, impls.CleansUp, impls.Extends, impls.Once},
 	}
 	if r.defect != sound {
 		info.ID, info.Broken, info.Fails = r.id, true, r.wrong

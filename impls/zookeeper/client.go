@@ -37,7 +37,7 @@ func describe(i impls.Info) impls.Info {
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + ttl/2 + ttl/4 }
 	// The driver gives a server up after two thirds of a TTL, and has the rest of
 	// it to find another.
-	i.Notices = func(ttl, _ time.Duration) time.Duration { return ttl }
+	i.DetectionTimeout = func(ttl, _ time.Duration) time.Duration { return ttl }
 	return i
 }
 

@@ -57,9 +57,9 @@ func (clientLock) Info() impls.Info {
 		Document:   "ZooKeeper's client library for Go",
 		Fails:      "a waiter that lost its node holds without one; an error after the creation leaves the node; no try, and a wait cannot be ended",
 		RoundTrips: 3,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.Expiry,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 	})
 }

@@ -49,9 +49,9 @@ func (exclusiveNode) Info() impls.Info {
 		Document:   "a collection of articles on three ways to build a lock: the ZooKeeper lock that is kept exclusive",
 		Fails:      "each release wakes every waiter, and a late holder's release frees its successor's lock",
 		RoundTrips: 2,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 		Steps: []impls.Step{stepWatch},
 	})
@@ -85,7 +85,7 @@ type mayHold struct {
 func agreed(key string) string { return parent("agreed", key) }
 
 func (c *exclusiveClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	return impls.Insist(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
+	return impls.RetryUntilAcquired(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.driver.cfg.Reach(ctx, stepWatch)
 		// A waiter has nothing on the servers, so that its session may come and
 		// go, and its end leaves nothing open.

@@ -44,9 +44,9 @@ func (readWrite) Info() impls.Info {
 		Document:   "ZooKeeper's recipe for shared locks, with protected creation",
 		Fencing:    true,
 		RoundTrips: 3,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.Ordered, impls.ReadWrite, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.ReadWrite, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 		Steps: []impls.Step{stepQueued, stepLeave},
 	})

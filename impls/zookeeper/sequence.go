@@ -43,9 +43,9 @@ func (sequence) Info() impls.Info {
 		Document:   "ZooKeeper's recipe for locks, with protected creation",
 		Fencing:    true,
 		RoundTrips: 3,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 		Steps: []impls.Step{stepQueued, stepLeave},
 	})

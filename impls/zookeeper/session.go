@@ -19,7 +19,7 @@ type session struct {
 	lose  context.CancelFunc
 
 	// kept are the holds whose nodes hang on the session.
-	kept impls.Kept
+	kept impls.SessionHolds
 
 	mu  sync.Mutex
 	end time.Time

@@ -38,9 +38,9 @@ func (watchChildren) Info() impls.Info {
 		Document:   "a collection of articles on three ways to build a lock: the basic logic of a lock in ZooKeeper",
 		Fails:      "each change of the queue wakes every waiter, and each of them reads the whole queue",
 		RoundTrips: 3,
-		Has: []impls.Property{
+		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
-			impls.Ordered, impls.SaysLost, impls.LeavesClean, impls.TellsLoss, impls.Once,
+			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
 		Steps: []impls.Step{stepQueued, stepLeave},
 	})

@@ -47,7 +47,7 @@ func three(backend string) *scenario.ClusterInfo {
 // enduring is a recipe that promises to get along without a minority.
 func enduring(backend string) impls.Info {
 	info := leased()
-	info.Backend, info.Polls, info.Has = backend, false, []impls.Property{impls.Available}
+	info.Backend, info.Polls, info.Properties = backend, false, []impls.Property{impls.Available}
 	return info
 }
 
@@ -99,7 +99,7 @@ func TestRecoveryIsBounded(t *testing.T) {
 			// It is bounded by a promise, by the settings, and only if no other fault
 			// took the rest.
 			unsure := []func(){
-				func() { in.info.Has = nil },
+				func() { in.info.Properties = nil },
 				func() { in.cluster = nil },
 				func() {
 					in.cluster = three(tt.backend)
@@ -131,17 +131,17 @@ func TestLivenessUnderAFaultThatLeavesAMajority(t *testing.T) {
 		why     string
 	}{
 		// A request's half second, and the recipe's bound of two and a half.
-		"in time":            {"follower-pause", 3000, enduring("etcd").Has, scenario.Live, "follower-pause left servers enough to go on, so of it no more is left out than 500ms: a request's time of 500ms"},
-		"late":               {"follower-pause", 3300, enduring("etcd").Has, scenario.Stuck, "it did not get over follower-pause-1, which hit a at 0.101 s, though it left servers enough"},
-		"after an election":  {"leader-pause", 7000, enduring("etcd").Has, scenario.Live, "no more is left out than 4.5s: 4s to agree on a leader (twice up to two election timeouts of 1s) and a request's time of 500ms"},
-		"without one":        {"leader-pause", 7300, enduring("etcd").Has, scenario.Stuck, "it did not get over leader-pause-1"},
+		"in time":            {"follower-pause", 3000, enduring("etcd").Properties, scenario.Live, "follower-pause left servers enough to go on, so of it no more is left out than 500ms: a request's time of 500ms"},
+		"late":               {"follower-pause", 3300, enduring("etcd").Properties, scenario.Stuck, "it did not get over follower-pause-1, which hit a at 0.101 s, though it left servers enough"},
+		"after an election":  {"leader-pause", 7000, enduring("etcd").Properties, scenario.Live, "no more is left out than 4.5s: 4s to agree on a leader (twice up to two election timeouts of 1s) and a request's time of 500ms"},
+		"without one":        {"leader-pause", 7300, enduring("etcd").Properties, scenario.Stuck, "it did not get over leader-pause-1"},
 		"not promised":       {"leader-pause", 9000, nil, scenario.Live, "8.9s in which servers suffered faults"},
-		"most of them away":  {"majority-pause", 9000, enduring("etcd").Has, scenario.Live, "8.9s in which servers suffered faults"},
-		"never again at all": {"majority-pause", 13000, enduring("etcd").Has, scenario.Stuck, "key 0 stayed free and wanted for 3.499s"},
+		"most of them away":  {"majority-pause", 9000, enduring("etcd").Properties, scenario.Live, "8.9s in which servers suffered faults"},
+		"never again at all": {"majority-pause", 13000, enduring("etcd").Properties, scenario.Stuck, "key 0 stayed free and wanted for 3.499s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			info := enduring("etcd")
-			info.Has = tt.has
+			info.Properties = tt.has
 			s := newStory(info, 2)
 			s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
 			s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
@@ -180,7 +180,7 @@ func TestSilenceIsNoticedLate(t *testing.T) {
 		"minority-kill":  "a request's time of 500ms",
 	} {
 		in := &input{info: enduring("etcd"), cluster: three("etcd")}
-		in.info.Notices = func(ttl, timeout time.Duration) time.Duration { return 5*ttl + 4*timeout }
+		in.info.DetectionTimeout = func(ttl, timeout time.Duration) time.Duration { return 5*ttl + 4*timeout }
 		in.scenario.Topology, in.scenario.Timeout, in.scenario.TTL = "quorum", scenario.Duration(500*time.Millisecond), scenario.Duration(2*time.Second)
 		f := fault{id: "x", what: kindOf(t, kind), injected: 100, healing: 200, nodes: []scenario.Node{{Name: "a"}}}
 		d := &derivation{input: in, faults: []fault{f}}

@@ -35,7 +35,7 @@ func TestCodeLines(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(want, countedLines) {
-		t.Errorf("lines.json is not what the source has; write it anew with: go test ./measure -run TestCodeLines -update-lines\n%s", want)
+		t.Errorf("lines.json is not what the source has; write it anew with: go test ./internal/measure -run TestCodeLines -update-lines\n%s", want)
 	}
 	if l := codeLines("redis/token"); l == nil || l.Recipe < 20 || l.Shared < 20 {
 		t.Errorf("redis/token: %+v", l)
@@ -63,7 +63,7 @@ func countLines(t *testing.T) map[string]scenario.CodeLines {
 	}
 	counted := map[string]scenario.CodeLines{}
 	for backend, recipes := range byBackend {
-		p := parsePackage(t, filepath.Join("..", "impls", backend))
+		p := parsePackage(t, filepath.Join("..", "..", "impls", backend))
 		needs := map[string]map[line]bool{} // by type
 		users := map[line]int{}
 		for _, typ := range recipes {

@@ -15,7 +15,7 @@ import (
 // that was stopped learns it late, by no fault of the lock's; that it never
 // does would be one.
 func (d *derivation) lossSignals() {
-	if !d.info.Promises(impls.TellsLoss) {
+	if !d.info.Promises(impls.SignalsLoss) {
 		d.unmeasured("loss_signals", "the recipe tells nobody that the lock is lost")
 		return
 	}

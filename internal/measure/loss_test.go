@@ -12,7 +12,7 @@ import (
 // not at all is missing; a lock that tells nobody has no such figure.
 func TestLossSignals(t *testing.T) {
 	told := leased()
-	told.Bound, told.Has = impls.BoundSession, []impls.Property{impls.TellsLoss}
+	told.Bound, told.Properties = impls.BoundSession, []impls.Property{impls.SignalsLoss}
 	lost := func(s *story, client uint32, attempt string, at float64, flags history.Flags) {
 		s.call(client, attempt, history.KindLost, history.Lost, at, at).Flags |= flags
 	}

@@ -11,7 +11,7 @@ import (
 
 func queueing() impls.Info {
 	info := leased()
-	info.Polls, info.Has = false, []impls.Property{impls.Ordered}
+	info.Polls, info.Properties = false, []impls.Property{impls.Ordered}
 	return info
 }
 

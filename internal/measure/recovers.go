@@ -48,8 +48,8 @@ func (d *derivation) recovers(f fault) (r rest, bounded bool) {
 		return rest{}, false
 	}
 	r.ask = d.scenario.Timeout.D()
-	if silent(f.what.Action) && d.info.Notices != nil {
-		r.notice = d.info.Notices(d.scenario.TTL.D(), r.ask)
+	if silent(f.what.Action) && d.info.DetectionTimeout != nil {
+		r.notice = d.info.DetectionTimeout(d.scenario.TTL.D(), r.ask)
 	}
 	if !d.mayUnseat(f.what) {
 		return r, true

@@ -50,7 +50,7 @@ func (d *derivation) suspects() []checker.Suspect {
 	slices.SortStableFunc(list, func(a, b checker.Suspect) int {
 		return cmp.Compare(strings.Count(a.Cause, outOfReach), strings.Count(b.Cause, outOfReach))
 	})
-	if slices.Contains(d.info.Apart, d.scenario.Topology) {
+	if slices.Contains(d.info.GrantsPerServer, d.scenario.Topology) {
 		// That needs no fault, and explains what none does.
 		list = append(list, checker.Suspect{Cause: apart, Everybody: true, From: math.MinInt64, To: math.MaxInt64})
 	}

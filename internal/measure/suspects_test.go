@@ -10,7 +10,7 @@ import (
 // TestApart: where each server grants by itself, that explains what no fault does;
 // the same lock on one server has no such excuse.
 func TestApart(t *testing.T) {
-	info := impls.Info{Topologies: []string{"single", "galera"}, Apart: []string{"galera"}}
+	info := impls.Info{Topologies: []string{"single", "galera"}, GrantsPerServer: []string{"galera"}}
 	for topology, want := range map[string]int{"single": 0, "galera": 1} {
 		d := &derivation{input: &input{info: info, scenario: scenario.Scenario{Topology: topology}}}
 		if list := d.suspects(); len(list) != want {

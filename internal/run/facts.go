@@ -20,7 +20,7 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 	info := r.Info()
 	f := scenario.RecipeFacts{
 		ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing,
-		Broken: info.Broken, Topologies: info.Topologies, Apart: info.Apart, Takeover: info.Takeover,
+		Broken: info.Broken, Topologies: info.Topologies, GrantsPerServer: info.GrantsPerServer, Takeover: info.Takeover,
 		Nodes: func(topology string) int { return cluster.Size(info.Backend, topology) },
 		CheckTTL: func(ttl time.Duration, settings map[string]string) error {
 			return r.CheckTTL(ttl, cluster.LimitsFor(info.Backend, settings))
@@ -35,8 +35,8 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 	// A recipe whose inner release frees the lock does not promise the property,
 	// and lets its holder lock again all the same; its name says so.
 	f.Reenters = info.Promises(impls.Reenterable) || strings.HasSuffix(info.ID, "-reentrant")
-	for _, p := range info.Has {
-		f.Has = append(f.Has, string(p))
+	for _, p := range info.Properties {
+		f.Properties = append(f.Properties, string(p))
 	}
 	for _, s := range workloads.Steps(info) {
 		f.Steps = append(f.Steps, string(s))

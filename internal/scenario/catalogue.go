@@ -20,11 +20,11 @@ type RecipeFacts struct {
 	// Nodes is how many servers a topology has, 0 where it is not known. Where it
 	// is nil a single server is one, and of the others nothing is known.
 	Nodes func(topology string) int
-	// Apart lists those of them on which each server grants the lock by itself: it
+	// GrantsPerServer lists those of them on which each server grants the lock by itself: it
 	// is expected to be caught there.
-	Apart []string
-	// Has lists the properties that it promises ("exclusive"); nil: not known.
-	Has []string
+	GrantsPerServer []string
+	// Properties lists the properties that it promises ("exclusive"); nil: not known.
+	Properties []string
 	// Reenters: its client can lock again what it holds, well or badly; it serves
 	// the workload reentrant.
 	Reenters bool
@@ -52,7 +52,7 @@ type RecipeFacts struct {
 // has reports whether the recipe promises a property, or may: what it promises
 // is not known.
 func (r RecipeFacts) has(property string) bool {
-	return r.Has == nil || slices.Contains(r.Has, property)
+	return r.Properties == nil || slices.Contains(r.Properties, property)
 }
 
 // Lacks says what a fault on servers needs that a topology does not have, and

@@ -186,7 +186,7 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 		f.add("workload.kind", "lockbench list recipes shows which have the property "+needs, "%s cannot serve the workload %s: %s", r.ID, sc.Workload.Kind, errors.ErrUnsupported)
 	}
 	// Whoever can lock again need not do it right, so the property is no answer.
-	if sc.Workload.Kind == Reentrant && r.Has != nil && !r.Reenters {
+	if sc.Workload.Kind == Reentrant && r.Properties != nil && !r.Reenters {
 		f.add("workload.kind", "use one whose name says reentrant", "%s cannot serve the workload %s: its holder would wait for itself", r.ID, sc.Workload.Kind)
 	}
 	if sc.Workload.Kind == GuardedCounter && !r.Fencing && (sc.Workload.Guard == GuardFenced || sc.Workload.Guard == GuardBoth) {

@@ -34,14 +34,14 @@ func catalogue() scenario.Catalogue {
 		scenario.RecipeFacts{ID: "redis/token", Backend: "redis", Bound: "ttl", Topologies: single},
 		scenario.RecipeFacts{
 			ID: "etcd/mutex", Backend: "etcd", Bound: "session", Fencing: true, Reenters: true, Topologies: []string{"single", "quorum"},
-			Has: []string{"exclusive", "symmetric", "says-lost", "nonblocking", "ordered"}, Steps: []string{"waiting", "woken", "queued"},
+			Properties: []string{"exclusive", "symmetric", "reports-lost", "nonblocking", "ordered"}, Steps: []string{"waiting", "woken", "queued"},
 			Takeover: func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
 		},
 		scenario.RecipeFacts{ID: "zookeeper/sequence", Backend: "zookeeper", Bound: "session", Fencing: true, Topologies: []string{"single", "quorum"}, CheckTTL: ticks},
 		scenario.RecipeFacts{ID: "memcached/cas", Backend: "memcached", Bound: "ttl", Topologies: single, CheckTTL: whole},
 		scenario.RecipeFacts{ID: "mysql/get-lock", Backend: "mysql", Bound: "connection", Topologies: single},
-		scenario.RecipeFacts{ID: "mysql/insert", Backend: "mysql", Bound: "none", Topologies: single, Has: []string{"exclusive", "symmetric"}},
-		scenario.RecipeFacts{ID: "memcached/timestamp", Backend: "memcached", Bound: "ttl", Topologies: single, Has: []string{"blocking"}},
+		scenario.RecipeFacts{ID: "mysql/insert", Backend: "mysql", Bound: "none", Topologies: single, Properties: []string{"exclusive", "symmetric"}},
+		scenario.RecipeFacts{ID: "memcached/timestamp", Backend: "memcached", Bound: "ttl", Topologies: single, Properties: []string{"blocking"}},
 		scenario.RecipeFacts{ID: "reference/broken", Backend: "reference", Bound: "ttl", Fencing: true, Broken: true, Topologies: single},
 	)
 }

@@ -30,7 +30,7 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 	case !contended:
 		// Without a second client there is no evidence of safety to be had.
 		return underFaults(sc, r, Expect{Promise: Kept})
-	case r.Broken, slices.Contains(r.Apart, sc.Topology):
+	case r.Broken, slices.Contains(r.GrantsPerServer, sc.Topology):
 		return Expect{Verdict: Unsafe, Promise: Broken}
 	}
 	if r.Bound == "none" && sc.Workload.Kind == Takeover && len(sc.Faults) > 0 {

@@ -56,7 +56,7 @@ func underFault(sc Scenario, r RecipeFacts, f Fault, calm Expect) Expect {
 	case !r.has("symmetric"):
 		e.Verdict, e.Promise = graver(e.Verdict, "", Unsafe), ""
 	// One whose late release says nothing breaks its word by that.
-	case r.Leased() && !r.has("says-lost"):
+	case r.Leased() && !r.has("reports-lost"):
 		e.Promise = ""
 	}
 	return e
@@ -138,7 +138,7 @@ func cutOff(sc Scenario, r RecipeFacts, k FaultKind, calm Expect) Expect {
 // finite expects that the lock passes on only where something ends a hold whose
 // release was lost.
 func finite(r RecipeFacts, live string) string {
-	if r.Bound == "none" || !r.has("leaves-clean") {
+	if r.Bound == "none" || !r.has("cleans-up") {
 		return ""
 	}
 	return live

@@ -11,10 +11,10 @@ import (
 // hurtable are recipes of each kind on servers that keep what they granted, but
 // for those that forget it when they are killed.
 func hurtable() scenario.Catalogue {
-	sound := []string{"exclusive", "symmetric", "leaves-clean", "says-lost"}
+	sound := []string{"exclusive", "symmetric", "cleans-up", "reports-lost"}
 	recipe := func(id, bound string, has []string) scenario.RecipeFacts {
 		return scenario.RecipeFacts{
-			ID: id, Backend: "b", Bound: bound, Has: has, Topologies: []string{"single", "quorum"}, Steps: []string{"delete"},
+			ID: id, Backend: "b", Bound: bound, Properties: has, Topologies: []string{"single", "quorum"}, Steps: []string{"delete"},
 			Keeps: func(_ string, k scenario.FaultKind, settings map[string]string) bool {
 				return settings["durable"] != "" || k.Action != scenario.ActKill && k.Action != scenario.ActRestart
 			},
@@ -23,7 +23,7 @@ func hurtable() scenario.Catalogue {
 	return scenario.NewCatalogue(
 		recipe("b/ttl", "ttl", sound), recipe("b/session", "session", sound), recipe("b/connection", "connection", sound), recipe("b/none", "none", sound),
 		recipe("b/mute", "session", sound[:3]),
-		recipe("b/blind", "ttl", []string{"exclusive", "leaves-clean"}),
+		recipe("b/blind", "ttl", []string{"exclusive", "cleans-up"}),
 	)
 }
 

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Kept are the holds that one session keeps alive, all by the same renewals. It
+// SessionHolds are the holds that one session keeps alive, all by the same renewals. It
 // is safe for concurrent use; the zero value has none.
-type Kept struct {
+type SessionHolds struct {
 	mu    sync.Mutex
 	holds map[Attempt]string // their keys
 }
 
 // Add adds a hold.
-func (k *Kept) Add(key string, a Attempt) {
+func (k *SessionHolds) Add(key string, a Attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.holds == nil {
@@ -25,7 +25,7 @@ func (k *Kept) Add(key string, a Attempt) {
 
 // Drop takes a hold out whose release is about to be sent: from then on nobody
 // counts on it.
-func (k *Kept) Drop(a Attempt) {
+func (k *SessionHolds) Drop(a Attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.holds, a)
@@ -33,7 +33,7 @@ func (k *Kept) Drop(a Attempt) {
 
 // Renewing tells cfg.Steps that the session is about to be renewed, if a hold
 // depends on it. A session without one is renewed too, and nobody is told.
-func (k *Kept) Renewing(ctx context.Context, cfg *Config) {
+func (k *SessionHolds) Renewing(ctx context.Context, cfg *Config) {
 	k.mu.Lock()
 	n := len(k.holds)
 	k.mu.Unlock()
@@ -44,7 +44,7 @@ func (k *Kept) Renewing(ctx context.Context, cfg *Config) {
 
 // Renewed tells cfg.Renewals, for each of the holds, what a renewal came to that
 // was sent at sent.
-func (k *Kept) Renewed(cfg *Config, sent time.Time, err error) {
+func (k *SessionHolds) Renewed(cfg *Config, sent time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for a, key := range k.holds {

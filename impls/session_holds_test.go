@@ -34,7 +34,7 @@ func (t *told) Renewed(key string, a impls.Attempt, sent time.Time, err error) {
 // TestKept: a renewal is told once for each hold that depends on it, and not at
 // all where none does.
 func TestKept(t *testing.T) {
-	var kept impls.Kept
+	var kept impls.SessionHolds
 	one, other := impls.Attempt{1}, impls.Attempt{2}
 	lost := errors.Join(impls.ErrLost)
 	for _, c := range []struct {
