@@ -177,7 +177,7 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 		}
 	}
 	var unreadable []error
-	out := scenario.Document{Schema: scenario.SchemaVersion, Lockbench: fullVersion(), Suite: doc.Suite, Seed: doc.Seed, Interrupted: doc.Interrupted}
+	out := scenario.Document{Schema: scenario.SchemaVersion, Lockbench: version().Short(), Suite: doc.Suite, Seed: doc.Seed, Interrupted: doc.Interrupted}
 	for _, name := range order {
 		dir, ok := folders[name]
 		if !ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,9 +12,6 @@ import (
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/run"
 )
-
-// version of lockbench; releases set it by -ldflags "-X main.version=v1.2.3".
-var version = "dev"
 
 // app is one invocation of the command.
 type app struct {
@@ -60,12 +56,14 @@ func (a *app) root() *cobra.Command {
 		Use:           "lockbench",
 		Short:         "Benchmark and chaos-test distributed locks",
 		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached and MySQL,\nand tells, with evidence, how fast each is, what it costs, and when it lets two clients hold one lock.",
+		Version:       version().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand(), a.watchdogCommand())
@@ -114,39 +112,6 @@ func argCount(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: argCount(cobra.NoArgs, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, "lockbench", fullVersion())
-			return err
-		},
-	}
-}
-
-// fullVersion adds the commit, where the build knows it.
-func fullVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version
-	}
-	revision, dirty := "", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+changes"
-			}
-		}
-	}
-	if revision == "" {
-		return version
-	}
-	return version + " (" + revision + dirty + ")"
 }
 
 // find looks a recipe up in the catalogue.

@@ -183,7 +183,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return fmt.Errorf("find the lockbench program, to start workers with: %w", err)
 	}
 	opt := run.Options{
-		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: fullVersion(),
+		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
 		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel,
 	}
 	if !f.quiet {
