@@ -85,8 +85,8 @@ func (r *Report) add(x *Report) {
 	if x.Stuck.Length() > r.Stuck.Length() {
 		r.Stuck = x.Stuck
 	}
-	if x.Vain.Length() > r.Vain.Length() {
-		r.Vain = x.Vain
+	if x.UnservedWait.Length() > r.UnservedWait.Length() {
+		r.UnservedWait = x.UnservedWait
 	}
 }
 
@@ -190,8 +190,8 @@ func (j *Judge) liveness(r *Report) Answer {
 		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
 	case r.Grants == 0:
 		return Answer{Unknown, "nobody ever got the lock, and nobody waited for it longer than its bound"}
-	case time.Duration(r.Vain.Length()) > j.opt.Takeover:
-		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients asked for it again and again in vain, its bound is %v", r.Vain.Key, time.Duration(r.Vain.Length()), j.opt.Takeover)}
+	case time.Duration(r.UnservedWait.Length()) > j.opt.Takeover:
+		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients asked for it again and again in vain, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
 	}
 	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
 }

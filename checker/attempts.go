@@ -13,32 +13,32 @@ const forever = math.MaxInt64 / 4
 // attempt is everything the history says of one attempt to acquire, folded.
 // Numbers point into the part's calls; none means that there is no such call.
 type attempt struct {
-	client, key  uint32 // of its first call
-	any          int32  // its first call
-	acquire      int32  // the acquire or try
-	since        int32  // the acquire by which it may have begun; of a re-entrant lock, perhaps an earlier one
-	firstRelease int32  // the first release or clean-up, whatever came of it
-	firstSent    int32  // the first of those that may have had an effect
-	lost         int32  // the first sign of loss that the client observed
-	toldLost     int32  // the first sign of loss that the lock itself gave, apart from answers
-	lostAnswer   int32  // the first release or renewal answered "lost"
-	proof        int32  // the confirmed release or renewal that was sent last
-	confirmed    int32  // the one that returned first
-	lastExtend   int32  // the confirmed renewal that was sent last
-	last         int32  // the call that ended last
-	over         int32  // the confirmed release that returned first
-	gone         int32  // the lost answer or confirmed clean-up that returned first
-	cleaned      int32  // the confirmed clean-up that returned first
-	absent       int32  // the lost answer whose call was sent last
+	client, key   uint32 // of its first call
+	any           int32  // its first call
+	acquire       int32  // the acquire or try
+	since         int32  // the acquire by which it may have begun; of a re-entrant lock, perhaps an earlier one
+	firstRelease  int32  // the first release or clean-up, whatever came of it
+	firstSent     int32  // the first of those that may have had an effect
+	lost          int32  // the first sign of loss that the client observed
+	signalledLost int32  // the first sign of loss that the lock itself gave, apart from answers
+	lostAnswer    int32  // the first release or renewal answered "lost"
+	proof         int32  // the confirmed release or renewal that was sent last
+	confirmed     int32  // the one that returned first
+	lastExtend    int32  // the confirmed renewal that was sent last
+	last          int32  // the call that ended last
+	over          int32  // the confirmed release that returned first
+	gone          int32  // the lost answer or confirmed clean-up that returned first
+	cleaned       int32  // the confirmed clean-up that returned first
+	absent        int32  // the lost answer whose call was sent last
 
-	unsaid    bool // the outcome of a release or clean-up is unknown
-	malformed bool
-	belied    bool // its acquire was told that it had not got the lock, and then it had
-	shared    bool // for reading: it excludes only attempts that are not
-	batch     bool // it is about several keys
-	also      bool // and this one is not its first
-	inner     bool // of a re-entrant lock: lies within another of its client's holds
-	vague     bool // of a re-entrant lock: how often its client holds is not certain
+	releaseUnknown bool // the outcome of a release or clean-up is unknown
+	malformed      bool
+	contradicted   bool // its acquire was told that it had not got the lock, and then it had
+	shared         bool // for reading: it excludes only attempts that are not
+	batch          bool // it is about several keys
+	also           bool // and this one is not its first
+	inner          bool // of a re-entrant lock: lies within another of its client's holds
+	countUncertain bool // of a re-entrant lock: how often its client holds is not certain
 }
 
 const none = int32(-1)
@@ -46,7 +46,7 @@ const none = int32(-1)
 // fold makes the part's attempts of those that were gathered: it leaves out the
 // ones that are not about this key or contradict themselves, and puts the rest
 // by their acquire's invoke.
-func (p *part) fold(gathered *pile[attempt], further map[history.Attempt]bool) {
+func (p *part) fold(gathered *chunkedList[attempt], further map[history.Attempt]bool) {
 	order := make([]timed, 0, gathered.len())
 	for i := range gathered.len() {
 		a := gathered.at(i)
@@ -84,7 +84,7 @@ func before(calls []call, i, j int32) bool {
 func newAttempt(calls []call, i int32, key uint32) attempt {
 	return attempt{
 		client: calls[i].Client, key: key,
-		any: i, acquire: none, since: none, firstRelease: none, firstSent: none, lost: none, toldLost: none, lostAnswer: none,
+		any: i, acquire: none, since: none, firstRelease: none, firstSent: none, lost: none, signalledLost: none, lostAnswer: none,
 		proof: none, confirmed: none, lastExtend: none, last: none, over: none, gone: none, cleaned: none, absent: none,
 	}
 }
@@ -135,7 +135,7 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 			earliest(&a.gone, calls, i)
 			earliest(&a.cleaned, calls, i)
 		case c.Outcome != history.Failed:
-			a.unsaid = true
+			a.releaseUnknown = true
 		}
 	case history.KindExtend:
 		switch c.Outcome {
@@ -152,7 +152,7 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 	case history.KindLost:
 		a.loss(calls, i)
 		if c.Flags&history.FlagLeaseTimer == 0 {
-			first(&a.toldLost)
+			first(&a.signalledLost)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (a *attempt) judge(calls []call) {
 		}
 	}
 	definite := c.Outcome == history.Failed || c.Outcome == history.Busy
-	a.belied = definite && a.proof != none
+	a.contradicted = definite && a.proof != none
 	if c.Outcome == history.Held && c.Return < c.Invoke {
 		a.malformed = true
 	}
@@ -233,7 +233,7 @@ func (a *attempt) held(calls []call) bool { return a.granted(calls) && !a.inner 
 // unknown: the acquire may have got the lock without anybody knowing.
 func (a *attempt) unknown(calls []call) bool {
 	o := calls[a.acquire].Outcome
-	return o != history.Held && o != history.Busy && o != history.Failed || a.belied
+	return o != history.Held && o != history.Busy && o != history.Failed || a.contradicted
 }
 
 // span is the stretch from start to end, of attempt i.

@@ -40,7 +40,7 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	}
 	if !p.opt.Leased {
 		// A lock that told of the loss may have been lost long before.
-		if held && !p.unfinished && a.toldLost == none && !p.lostUnsent(a) {
+		if held && !p.unfinished && a.signalledLost == none && !p.lostUnreleased(a) {
 			x.e = max(x.e, p.hold(a).End)
 		}
 		return x, x, true
@@ -50,9 +50,9 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	return x, y, true
 }
 
-// lostUnsent: the lock said that it was lost though no release had been sent
+// lostUnreleased: the lock said that it was lost though no release had been sent
 // that could have freed it.
-func (p *part) lostUnsent(a *attempt) bool {
+func (p *part) lostUnreleased(a *attempt) bool {
 	return a.lostAnswer != none && (a.firstSent == none || !before(p.calls, a.firstSent, a.lostAnswer))
 }
 
@@ -210,7 +210,7 @@ func (p *part) answers(a *attempt) {
 	if a.also {
 		return
 	}
-	if a.belied {
+	if a.contradicted {
 		p.breach(FalseDefinite, a.acquire, a.confirmed)
 	}
 	// Nothing succeeds any more once the attempt's lock is over; an unknown
@@ -227,14 +227,14 @@ func (p *part) answers(a *attempt) {
 	if !a.held(p.calls) {
 		return
 	}
-	if p.mayBeVague(a) || !p.lostUnsent(a) || !p.unbroken(a, a.lostAnswer) {
+	if p.mayCountBeUncertain(a) || !p.lostUnreleased(a) || !p.unbroken(a, a.lostAnswer) {
 		return
 	}
 	answer := &p.calls[a.lostAnswer]
 	if !p.opt.Leased {
 		// A mutex whose client was told first may be gone; one that is merely
 		// missing when it is released was not kept.
-		if a.toldLost == none || before(p.calls, a.lostAnswer, a.toldLost) {
+		if a.signalledLost == none || before(p.calls, a.lostAnswer, a.signalledLost) {
 			p.breach(LostLock, a.acquire, a.lostAnswer)
 		}
 		return
@@ -247,10 +247,10 @@ func (p *part) answers(a *attempt) {
 	}
 }
 
-// mayBeVague: of a re-entrant lock, it is not certain how often a's client holds, or
+// mayCountBeUncertain: of a re-entrant lock, it is not certain how often a's client holds, or
 // may turn out not to be, since the hold goes on.
-func (p *part) mayBeVague(a *attempt) bool {
-	return a.vague || p.unfinished && p.opt.Reentrant && p.hold(a).Ended == StreamEnd
+func (p *part) mayCountBeUncertain(a *attempt) bool {
+	return a.countUncertain || p.unfinished && p.opt.Reentrant && p.hold(a).Ended == StreamEnd
 }
 
 // breach counts a breach that the calls prove, in the order given.

@@ -31,9 +31,9 @@ func (p *part) busy(fit bool) {
 	}
 	switch {
 	case p.opt.TriesYield:
-		p.lonely(refused, append(items, p.underway()...))
+		p.reportWithoutHolder(refused, append(items, p.underway()...))
 	case !fit, p.opt.Leased && p.opt.Reentrant:
-		p.lonely(refused, items)
+		p.reportWithoutHolder(refused, items)
 	case p.sharing:
 		p.envelopes(refused, items)
 	default:
@@ -41,8 +41,8 @@ func (p *part) busy(fit bool) {
 	}
 }
 
-// inVain reports a try that was refused although nobody can have had the lock.
-func (p *part) inVain(r refusal, items []item) {
+// reportUnexplained reports a try that was refused although nobody can have had the lock.
+func (p *part) reportUnexplained(r refusal, items []item) {
 	try := p.acquire(r.at)
 	if p.full(UnexplainedBusy) {
 		p.refused(try)
@@ -96,9 +96,9 @@ func (p *part) underway() []item {
 	return list
 }
 
-// lonely finds the tries that were refused while no other attempt was about. They
+// reportWithoutHolder finds the tries that were refused while no other attempt was about. They
 // are in order of their return.
-func (p *part) lonely(refused []timed, about []item) {
+func (p *part) reportWithoutHolder(refused []timed, about []item) {
 	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
 	// The furthest two ends of different attempts among the items so far.
 	type ends struct {
@@ -130,7 +130,7 @@ func (p *part) lonely(refused []timed, about []item) {
 			furthest = ahead[k].two
 		}
 		if furthest < r.from {
-			p.inVain(r, about)
+			p.reportUnexplained(r, about)
 		}
 	}
 }

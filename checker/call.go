@@ -64,7 +64,7 @@ func compareIDs(a, b history.Attempt) int { return slices.Compare(a[:], b[:]) }
 // takes half of the memory and time of a map, and nearly all calls on a hot key
 // are attempts of their own.
 type numbers struct {
-	ids  pile[history.Attempt] // by number
+	ids  chunkedList[history.Attempt] // by number
 	seed maphash.Seed
 	// table has, at the first free place from an id's hash on, the hash and the
 	// number + 1. Its size is a power of two.

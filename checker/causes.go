@@ -30,7 +30,7 @@ func (p *part) releases() []release {
 	if p.opt.Reentrant {
 		return list // it may be of an inner hold
 	}
-	if p.opt.AnybodyFrees {
+	if p.opt.ReleaseIgnoresOwner {
 		for i := range p.calls {
 			c := &p.calls[i]
 			if (c.Kind == history.KindRelease || c.Kind == history.KindCleanup) && c.Outcome != history.Lost && c.Outcome != history.Failed {
@@ -66,13 +66,13 @@ const maxForeign = 64
 // foreign reports whether a third attempt's release may have freed the lock
 // between from and to, in which x held it and before y did.
 func (p *part) foreign(x, y int32, from, to int64) bool {
-	if p.letGo == nil { // few histories need it, and it may be large
-		p.letGo = p.releases()
+	if p.releaseList == nil { // few histories need it, and it may be large
+		p.releaseList = p.releases()
 	}
 	own := [2]int32{p.number(x), p.number(y)}
-	end, _ := slices.BinarySearchFunc(p.letGo, to, func(r release, at int64) int { return cmp.Compare(r.from, at) })
-	for i := end - 1; i >= max(0, end-maxForeign) && p.letGo[i].reach > from; i-- {
-		r := &p.letGo[i]
+	end, _ := slices.BinarySearchFunc(p.releaseList, to, func(r release, at int64) int { return cmp.Compare(r.from, at) })
+	for i := end - 1; i >= max(0, end-maxForeign) && p.releaseList[i].reach > from; i-- {
+		r := &p.releaseList[i]
 		if r.to > from && r.granted < from && !slices.Contains(own[:], r.attempt) {
 			return true
 		}

@@ -56,7 +56,7 @@ func TestGeneralSuspect(t *testing.T) {
 		from, to int64
 		want     string
 	}{{50, 60, "a restart"}, {5, 20, "a restart"}, {-20, -5, NoKnownCause}, {250, 260, NoKnownCause}} {
-		s := []Suspect{{Cause: "a restart", Everybody: true, From: tc.from, To: tc.to}}
+		s := []Suspect{{Cause: "a restart", AllClients: true, From: tc.from, To: tc.to}}
 		got := causesOf(Check(b.seal(300), Options{Leased: true, TTL: 10000, Suspects: s}))
 		if len(got) != 1 || got[tc.want][0] != 1 || got[tc.want][1] == 0 {
 			t.Errorf("a restart from %d to %d: causes %v, want %s", tc.from, tc.to, got, tc.want)
@@ -113,7 +113,7 @@ func TestAnybodyFrees(t *testing.T) {
 			b.add(2, 2, acq, history.Held, 85, 90)
 			b.add(1, 1, rel, history.Lost, 100, 110)
 			b.add(2, 2, rel, history.Released, 120, 130)
-			got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000, AnybodyFrees: anybody}))
+			got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000, ReleaseIgnoresOwner: anybody}))
 			want := NoKnownCause
 			if anybody {
 				want = ForeignRelease

@@ -59,8 +59,8 @@ func (p *part) envelopes(refused []timed, items []item) {
 			forWriting = append(forWriting, x)
 		}
 	}
-	p.lonely(forReading, alone)
-	p.lonely(forWriting, all)
+	p.reportWithoutHolder(forReading, alone)
+	p.reportWithoutHolder(forWriting, all)
 }
 
 // bounds are the sorted ends and starts of certain items.

@@ -150,7 +150,7 @@ func (p *part) search(refused []timed, items []item) {
 			return
 		}
 		if !explained {
-			p.inVain(r, items)
+			p.reportUnexplained(r, items)
 		}
 	}
 }

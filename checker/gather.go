@@ -21,13 +21,13 @@ func (j *Judge) Key(key uint32, calls []history.Call) {
 	}
 }
 
-type gathering struct {
+type keyVisitor struct {
 	*part
 	numbers
-	// fate has, of each attempt by its number, its place among those gathered; or
+	// disposition has, of each attempt by its number, its place among those gathered; or
 	// the complement of its only call, a refused try.
-	fate     pile[int32]
-	gathered pile[attempt]
+	disposition chunkedList[int32]
+	gathered    chunkedList[attempt]
 	// waiting are the last calls, whose attempts were not looked up yet.
 	waiting []waiting
 	further map[history.Attempt]bool // batches of which this key is a further one
@@ -43,14 +43,14 @@ type waiting struct {
 // maxWaiting is how many attempts are looked up at once.
 const maxWaiting = 64
 
-func (j *Judge) gather(key uint32, calls int) *gathering {
+func (j *Judge) gather(key uint32, calls int) *keyVisitor {
 	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, breached: map[string]int64{}, blamed: map[history.Attempt]string{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
 	p.rep.Breaches = map[Class]int64{}
-	return &gathering{part: p, numbers: newNumbers(calls), further: map[history.Attempt]bool{}}
+	return &keyVisitor{part: p, numbers: newNumbers(calls), further: map[history.Attempt]bool{}}
 }
 
 // Visit takes the next call.
-func (g *gathering) Visit(c *history.Call) {
+func (g *keyVisitor) Visit(c *history.Call) {
 	switch {
 	case ofLock(c.Kind):
 		g.put(c)
@@ -71,7 +71,7 @@ func ofLock(k history.Kind) bool {
 	return false // a place in a queue grants nothing
 }
 
-func (g *gathering) put(c *history.Call) {
+func (g *keyVisitor) put(c *history.Call) {
 	g.calls = append(g.calls, call{
 		Invoke: c.Invoke, Return: c.Return, Fence: c.Fence, Client: c.Client, Seq: c.Seq,
 		Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
@@ -83,7 +83,7 @@ func (g *gathering) put(c *history.Call) {
 }
 
 // settle adds the calls that wait to their attempts.
-func (g *gathering) settle() {
+func (g *keyVisitor) settle() {
 	g.fetch(g.waiting)
 	first := len(g.calls) - len(g.waiting)
 	for k := range g.waiting {
@@ -93,29 +93,29 @@ func (g *gathering) settle() {
 }
 
 // assign adds call i to its attempt.
-func (g *gathering) assign(i int32, w *waiting) {
+func (g *keyVisitor) assign(i int32, w *waiting) {
 	c := &g.calls[i]
 	number, fresh := g.number(i, w)
 	c.attempt = number
 	switch {
 	case fresh && g.refusedAlone(c, w):
-		g.fate.add(^i)
+		g.disposition.add(^i)
 		return
 	case fresh:
-		g.fate.add(g.begin(i, w.key))
+		g.disposition.add(g.begin(i, w.key))
 	}
-	fate := g.fate.at(number)
-	if try := ^*fate; try >= 0 {
-		*fate = g.begin(try, g.key)
-		g.gathered.at(*fate).add(g.calls, try, g.key)
+	disposition := g.disposition.at(number)
+	if try := ^*disposition; try >= 0 {
+		*disposition = g.begin(try, g.key)
+		g.gathered.at(*disposition).add(g.calls, try, g.key)
 	}
-	a := g.gathered.at(*fate)
+	a := g.gathered.at(*disposition)
 	a.add(g.calls, i, w.key)
 	a.malformed = a.malformed || w.attempt.IsZero()
 }
 
 // number is of, but quicker for the attempt of the call before.
-func (g *gathering) number(i int32, w *waiting) (number int32, fresh bool) {
+func (g *keyVisitor) number(i int32, w *waiting) (number int32, fresh bool) {
 	if i > 0 {
 		if last := g.calls[i-1].attempt; *g.numbers.ids.at(last) == w.attempt {
 			return last, false
@@ -126,25 +126,25 @@ func (g *gathering) number(i int32, w *waiting) (number int32, fresh bool) {
 
 // refusedAlone: unless more calls follow, the attempt of c is a refused try and
 // nothing else.
-func (g *gathering) refusedAlone(c *call, w *waiting) bool {
+func (g *keyVisitor) refusedAlone(c *call, w *waiting) bool {
 	return c.Kind == history.KindTry && c.Outcome == history.Busy && w.key == g.key && !w.attempt.IsZero() &&
 		!g.opt.Reentrant && !(len(g.batches) > 0 && g.batches[w.attempt])
 }
 
 // begin begins an attempt with call i.
-func (g *gathering) begin(i int32, key uint32) int32 {
+func (g *keyVisitor) begin(i int32, key uint32) int32 {
 	g.gathered.add(newAttempt(g.calls, i, key))
 	return g.gathered.len() - 1
 }
 
 // fold makes a part of what was gathered.
-func (g *gathering) fold() *part {
+func (g *keyVisitor) fold() *part {
 	g.settle()
 	p := g.part
 	p.ids, g.table = g.numbers.ids, nil
-	p.alone = make([]int32, 0, g.fate.len()-g.gathered.len())
-	for number := range g.fate.len() {
-		if try := ^*g.fate.at(number); try >= 0 {
+	p.alone = make([]int32, 0, g.disposition.len()-g.gathered.len())
+	for number := range g.disposition.len() {
+		if try := ^*g.disposition.at(number); try >= 0 {
 			p.alone = append(p.alone, try)
 			p.sharing = p.sharing || p.calls[try].Flags&history.FlagShared != 0
 		}
@@ -157,11 +157,11 @@ func (g *gathering) fold() *part {
 }
 
 // Done judges the key.
-func (g *gathering) Done() history.KeyVisitor {
+func (g *keyVisitor) Done() history.KeyVisitor {
 	p := g.fold()
-	*g = gathering{} // it may be large, and is needed no more
+	*g = keyVisitor{} // it may be large, and is needed no more
 	p.judge()
-	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, pile[history.Attempt]{}
+	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, chunkedList[history.Attempt]{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parts[p.key] = p

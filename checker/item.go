@@ -50,7 +50,7 @@ func (p *part) item(i int32) (x item, ok bool) {
 // proved.
 func (p *part) freed(a *attempt) int64 {
 	t := int64(forever)
-	if a.vague {
+	if a.countUncertain {
 		return t
 	}
 	if a.over != none {
@@ -77,7 +77,7 @@ func (p *part) supposed(a *attempt) item {
 		x.rc = x.ac
 	case a.firstSent == none:
 		x.rc = end
-	case a.absent != none && !a.unsaid && (a.cleaned == none || before(p.calls, a.absent, a.cleaned)):
+	case a.absent != none && !a.releaseUnknown && (a.cleaned == none || before(p.calls, a.absent, a.cleaned)):
 		// It was not there yet, and nobody has freed it since.
 		x.ac, x.rc = p.calls[a.absent].Invoke, end
 	default:
@@ -114,7 +114,7 @@ func (p *part) refusal(number int32) refusal {
 func (p *part) refusals() []timed {
 	var list []timed
 	for i := range p.attempts {
-		if a := &p.attempts[i]; !a.inner && !a.batch && !a.belied && p.calls[a.acquire].Outcome == history.Busy {
+		if a := &p.attempts[i]; !a.inner && !a.batch && !a.contradicted && p.calls[a.acquire].Outcome == history.Busy {
 			list = append(list, timed{p.refusal(int32(i)).to, int32(i)})
 		}
 	}

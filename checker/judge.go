@@ -42,7 +42,7 @@ func (s *Survey) Judge(o Options) *Judge {
 		cl.joinRuns()
 	}
 	for _, x := range o.Suspects {
-		if x.Everybody {
+		if x.AllClients {
 			j.general = append(j.general, x)
 		} else {
 			j.suspects[x.Attempt] = x
@@ -60,17 +60,17 @@ func (s *Survey) Judge(o Options) *Judge {
 // part is the work on one key.
 type part struct {
 	*Judge
-	key      uint32
-	calls    []call
-	ids      pile[history.Attempt] // by the attempt's number in calls
-	attempts []attempt             // by the acquire's invoke; those whose records contradict one another are left out
-	alone    []int32               // refused tries that are an attempt of their own, which is not in attempts
-	sharing  bool                  // some attempts are for reading
-	guarded  []history.Call        // the register's calls
-	rep      Report                // what adds up over keys
-	letGo    []release             // see foreign
-	causes   map[string]int64      // of overlaps, lost updates and stale writes
-	breached map[string]int64      // of breaches
+	key         uint32
+	calls       []call
+	ids         chunkedList[history.Attempt] // by the attempt's number in calls
+	attempts    []attempt                    // by the acquire's invoke; those whose records contradict one another are left out
+	alone       []int32                      // refused tries that are an attempt of their own, which is not in attempts
+	sharing     bool                         // some attempts are for reading
+	guarded     []history.Call               // the register's calls
+	rep         Report                       // what adds up over keys
+	releaseList []release                    // see foreign
+	causes      map[string]int64             // of overlaps, lost updates and stale writes
+	breached    map[string]int64             // of breaches
 	// blamed has, by attempt, the cause of an overlap that it had a part in.
 	blamed map[history.Attempt]string
 	kept   map[Class][]Witness

@@ -29,9 +29,9 @@ func (p *part) nest() {
 
 // owner is a client whose attempts are gathered, in the order of their calls.
 type owner struct {
-	hold  *outer   // the one that is open, or was last
-	open  *attempt // the last acquire whose outcome is unknown
-	vague bool     // from some call on its count is not certain
+	hold           *outer   // the one that is open, or was last
+	open           *attempt // the last acquire whose outcome is unknown
+	countUncertain bool     // from some call on its count is not certain
 }
 
 func (who *owner) meet(p *part, a *attempt) {
@@ -54,9 +54,9 @@ func (who *owner) meet(p *part, a *attempt) {
 			who.open = a
 		}
 	}
-	who.vague = who.vague || p.unsure(a)
+	who.countUncertain = who.countUncertain || p.unsure(a)
 	if who.hold != nil && begin <= who.hold.end { // one that was over by then was counted right
-		who.hold.sum.vague = who.hold.sum.vague || who.vague
+		who.hold.sum.countUncertain = who.hold.sum.countUncertain || who.countUncertain
 	}
 }
 
@@ -70,7 +70,7 @@ type outer struct {
 
 func newOuter(p *part, a *attempt) *outer {
 	o := &outer{first: a, sum: *a, end: p.hold(a).End}
-	if !p.lostUnsent(a) {
+	if !p.lostUnreleased(a) {
 		o.sum.lostAnswer = none
 	}
 	return o
@@ -112,10 +112,10 @@ func (o *outer) add(p *part, a *attempt) {
 	if a.lost != none && (s.lost == none || lossSeen(&p.calls[a.lost]) < lossSeen(&p.calls[s.lost])) {
 		s.lost = a.lost
 	}
-	if a.toldLost != none && before(p.calls, a.toldLost, s.toldLost) {
-		s.toldLost = a.toldLost
+	if a.signalledLost != none && before(p.calls, a.signalledLost, s.signalledLost) {
+		s.signalledLost = a.signalledLost
 	}
-	if p.lostUnsent(a) && before(p.calls, a.lostAnswer, s.lostAnswer) {
+	if p.lostUnreleased(a) && before(p.calls, a.lostAnswer, s.lostAnswer) {
 		s.lostAnswer = a.lostAnswer
 	}
 	// The release that brings the count to nothing is the last one; an attempt

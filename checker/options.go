@@ -24,9 +24,9 @@ type Options struct {
 	// when as many holds were released as were granted. The owner is the
 	// client, and its holds of a key that meet are one.
 	Reentrant bool
-	// AnybodyFrees: a release frees the lock whoever holds it. It tells only what
+	// ReleaseIgnoresOwner: a release frees the lock whoever holds it. It tells only what
 	// may explain violations.
-	AnybodyFrees bool
+	ReleaseIgnoresOwner bool
 	// TriesYield: a try may be refused because another attempt is under way,
 	// though nobody holds the lock: a place in a queue refuses it, or a part of
 	// the servers that another has just taken.
@@ -74,14 +74,14 @@ type Death struct {
 }
 
 // Suspect explains violations: those that involve one attempt and end after From,
-// as when its client was stopped at From; or, for Everybody, those between a hold
+// as when its client was stopped at From; or, for AllClients, those between a hold
 // that was granted by To and one that was granted after From, as when the server
 // may have lost what it knew between From and To.
 type Suspect struct {
-	Cause     string
-	Attempt   history.Attempt
-	Everybody bool
-	From, To  int64 // stamps
+	Cause      string
+	Attempt    history.Attempt
+	AllClients bool
+	From, To   int64 // stamps
 }
 
 func (o Options) maxWitnesses() int {

@@ -91,9 +91,9 @@ type Report struct {
 
 	Registers []Register // those that occur in the history: plain, then fenced
 	Stuck     StuckPeriod
-	// Vain is the same, where clients that gave up and soon asked again count
+	// UnservedWait is the same, where clients that gave up and soon asked again count
 	// as wanting in between: it accuses nobody, but such a key was not live.
-	Vain StuckPeriod
+	UnservedWait StuckPeriod
 
 	Causes    []Cause
 	Witnesses []Witness

@@ -92,7 +92,7 @@ func (p *part) stuck(held []stretch) {
 	}
 	all := slices.Concat(wanted, again)
 	longest(&p.rep.Stuck, wanted)
-	longest(&p.rep.Vain, all)
+	longest(&p.rep.UnservedWait, all)
 	if p.opt.Takeover > 0 && p.rep.Stuck.Length() > int64(p.opt.Takeover) {
 		p.keepStuck()
 	}

@@ -10,21 +10,21 @@ import (
 // accuse, nor explain. Leaving out more would only make it miss violations, but
 // for attempts that may explain why a try was refused.
 
-// maxGhosts bounds the attempts of a key that are over for their clients and may
+// maxMaybeHeld bounds the attempts of a key that are over for their clients and may
 // have the lock for all that is known. maxPast bounds those whose whole hold is
 // over, and which are kept to tell a success that comes too late.
 const (
-	maxGhosts = 64
-	maxPast   = 16
+	maxMaybeHeld = 64
+	maxPast      = 16
 )
 
-// fate is what becomes of an attempt, the one that needs it most first.
-type fate uint8
+// disposition is what becomes of an attempt, the one that needs it most first.
+type disposition uint8
 
 const (
-	stays fate = iota
-	ghost      // it is over for its client, and may have the lock
-	past       // its hold is over
+	stays     disposition = iota
+	maybeHeld             // it is over for its client, and may have the lock
+	past                  // its hold is over
 	dropped
 )
 
@@ -41,11 +41,11 @@ func (w *Watch) forget(k *watchedKey, p *part) {
 	k.raiseTop(p)
 	k.judged = max(k.judged, w.decided(k, p))
 	var (
-		fates = make([]fate, len(k.attempts))
-		low   = w.oldestTry(k)
-		beat  = k.passedOn(p, low)
-		since = int64(forever) // from then on somebody has held who still may be confirmed
-		quiet = true
+		dispositions = make([]disposition, len(k.attempts))
+		low          = w.oldestTry(k)
+		beat         = k.passedOn(p, low)
+		since        = int64(forever) // from then on somebody has held who still may be confirmed
+		quiet        = true
 	)
 	for i, a := range k.attempts {
 		switch {
@@ -55,13 +55,13 @@ func (w *Watch) forget(k *watchedKey, p *part) {
 				since = min(since, p.calls[a.folded.acquire].Return)
 			}
 		default:
-			fates[i] = w.fate(k, a, p, low, beat)
+			dispositions[i] = w.disposition(k, a, p, low, beat)
 		}
 	}
 	if p.opt.Reentrant {
-		w.together(k, p, fates)
+		w.together(k, p, dispositions)
 	}
-	w.leave(k, p, fates, since)
+	w.leave(k, p, dispositions, since)
 	if quiet {
 		delete(w.restless, k.number)
 	}
@@ -152,8 +152,8 @@ func (k *watchedKey) passedOn(p *part, low int64) int64 {
 	return beat
 }
 
-// fate tells what becomes of an attempt that is not under way.
-func (w *Watch) fate(k *watchedKey, a *watchedAttempt, p *part, low, beat int64) fate {
+// disposition tells what becomes of an attempt that is not under way.
+func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, beat int64) disposition {
 	if a == k.top {
 		return stays
 	}
@@ -178,7 +178,7 @@ func (w *Watch) fate(k *watchedKey, a *watchedAttempt, p *part, low, beat int64)
 	case x.rr >= forever-w.now.doubt && (blind || !x.optional && x.ar < beat):
 		return dropped
 	case x.rr >= forever-w.now.doubt:
-		return ghost
+		return maybeHeld
 	case x.rr >= low:
 		return stays
 	}
@@ -186,42 +186,42 @@ func (w *Watch) fate(k *watchedKey, a *watchedAttempt, p *part, low, beat int64)
 }
 
 // together makes a hold of a re-entrant lock and what lies within it share their
-// fate: one of them alone tells too little.
-func (w *Watch) together(k *watchedKey, p *part, fates []fate) {
-	least := map[*attempt]fate{}   // of the outer ones
-	outer := map[uint32]*attempt{} // of each client the last
-	of := make([]*attempt, len(fates))
+// disposition: one of them alone tells too little.
+func (w *Watch) together(k *watchedKey, p *part, dispositions []disposition) {
+	least := map[*attempt]disposition{} // of the outer ones
+	outer := map[uint32]*attempt{}      // of each client the last
+	of := make([]*attempt, len(dispositions))
 	for i, a := range k.attempts {
 		if a.folded == nil {
 			continue
 		}
 		// Once it is not certain how often a client holds, it stays so.
-		if fates[i] != stays && p.unsure(a.folded) {
-			k.blind, k.vague = true, true
+		if dispositions[i] != stays && p.unsure(a.folded) {
+			k.blind, k.countUncertain = true, true
 		}
 		if !a.folded.inner || outer[a.client] == nil {
 			outer[a.client] = a.folded
-			least[a.folded] = fates[i]
+			least[a.folded] = dispositions[i]
 		}
 		of[i] = outer[a.client]
-		least[of[i]] = min(least[of[i]], fates[i])
+		least[of[i]] = min(least[of[i]], dispositions[i])
 	}
 	for i, x := range of {
 		if x != nil {
-			fates[i], k.attempts[i].folded = least[x], x
+			dispositions[i], k.attempts[i].folded = least[x], x
 		}
 	}
 }
 
-// leave forgets the attempts whose fate that is.
-func (w *Watch) leave(k *watchedKey, p *part, fates []fate, since int64) {
-	ghosts, before := 0, map[*attempt]bool{}
-	for i := len(fates) - 1; i >= 0; i-- {
-		switch fates[i] {
-		case ghost:
-			if ghosts++; ghosts > maxGhosts {
+// leave forgets the attempts whose disposition that is.
+func (w *Watch) leave(k *watchedKey, p *part, dispositions []disposition, since int64) {
+	maybeHolders, before := 0, map[*attempt]bool{}
+	for i := len(dispositions) - 1; i >= 0; i-- {
+		switch dispositions[i] {
+		case maybeHeld:
+			if maybeHolders++; maybeHolders > maxMaybeHeld {
 				k.blind = true
-				fates[i] = dropped
+				dispositions[i] = dropped
 			}
 		case past:
 			// Of somebody who has held since before it ended a success may still be
@@ -232,13 +232,13 @@ func (w *Watch) leave(k *watchedKey, p *part, fates []fate, since int64) {
 				before[a] = true
 			}
 			if !useful || !before[a] {
-				fates[i] = dropped
+				dispositions[i] = dropped
 			}
 		}
 	}
 	kept := k.attempts[:0]
 	for i, a := range k.attempts {
-		if fates[i] != dropped {
+		if dispositions[i] != dropped {
 			kept = append(kept, a)
 			continue
 		}

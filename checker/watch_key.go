@@ -8,18 +8,18 @@ import (
 
 // watchedKey is one key's attempts that still matter, and what was found.
 type watchedKey struct {
-	number   uint32
-	attempts []*watchedAttempt // in the order in which they were met
-	newest   int64             // the last stamp that was met
-	judged   int64             // refused tries that had returned by then were judged
-	stirred  bool              // something came since
-	free     int64             // all holds that were forgotten had ended by then
-	unfit    bool              // grants contradicted one another: what orders they had is not known any more
-	blind    bool              // so much is unknown that refused tries are not judged
-	vague    bool              // and of a re-entrant lock how often a client holds
-	sharing  bool              // there were readers
-	top      *watchedAttempt   // the grant with the highest token
-	told     []telling
+	number         uint32
+	attempts       []*watchedAttempt // in the order in which they were met
+	newest         int64             // the last stamp that was met
+	judged         int64             // refused tries that had returned by then were judged
+	stirred        bool              // something came since
+	free           int64             // all holds that were forgotten had ended by then
+	unfit          bool              // grants contradicted one another: what orders they had is not known any more
+	blind          bool              // so much is unknown that refused tries are not judged
+	countUncertain bool              // and of a re-entrant lock how often a client holds
+	sharing        bool              // there were readers
+	top            *watchedAttempt   // the grant with the highest token
+	told           []telling
 }
 
 // finding tells violations apart.
@@ -54,7 +54,7 @@ func (w *Watch) look(k *watchedKey) []Witness {
 		// Why a try was refused is not plain any more.
 		delete(p.kept, UnexplainedBusy)
 	}
-	if k.vague {
+	if k.countUncertain {
 		delete(p.kept, LostLock)
 	}
 	var found []Witness

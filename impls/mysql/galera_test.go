@@ -73,7 +73,7 @@ func TestGroup(t *testing.T) {
 			recipetest.WantOutcome(t, "try what another server has freed", err, nil)
 			release(t, h, nil)
 		}
-		rows = append(rows, held{recipetest.Insist(t, clients[0], key), clients[0], clients[1], free, r.Info().Bound == impls.BoundTTL})
+		rows = append(rows, held{recipetest.RetryUntilAcquired(t, clients[0], key), clients[0], clients[1], free, r.Info().Bound == impls.BoundTTL})
 	}
 	if len(rows) < 2 {
 		t.Fatalf("%d recipes take rows", len(rows))
@@ -92,7 +92,7 @@ func TestGroup(t *testing.T) {
 		if !h.leased {
 			recipetest.WantOutcome(t, "release when it is back", recipetest.Settle(t, h.Hold), nil)
 		}
-		release(t, recipetest.Insist(t, h.mine, h.Key()), nil)
+		release(t, recipetest.RetryUntilAcquired(t, h.mine, h.Key()), nil)
 	}
 	do(t, c.Kill, 0)
 	do(t, c.Kill, 1)
@@ -111,7 +111,7 @@ func TestGroup(t *testing.T) {
 // awaitServed returns the client when it has taken and freed a key.
 func awaitServed(t *testing.T, c impls.Client, key string) impls.Client {
 	t.Helper()
-	release(t, recipetest.Insist(t, c, key), nil)
+	release(t, recipetest.RetryUntilAcquired(t, c, key), nil)
 	return c
 }
 
@@ -132,7 +132,7 @@ func TestGroupDoubt(t *testing.T) {
 	if err := recipetest.CleanUp(t, mine, key, a); err != nil && !errors.Is(err, impls.ErrLost) {
 		t.Errorf("clean up: %v", err)
 	}
-	release(t, recipetest.Insist(t, others, key), nil)
+	release(t, recipetest.RetryUntilAcquired(t, others, key), nil)
 }
 
 // onlyOne has clients try a free key at once, again and again: at most one has it.

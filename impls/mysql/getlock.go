@@ -96,7 +96,7 @@ type grant struct {
 type nameClient struct{ *client }
 
 func (c *nameClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	return insist(ctx, c.cfg, key, func() (impls.Hold, error) {
+	return retryUntilAcquired(ctx, c.cfg, key, func() (impls.Hold, error) {
 		c.cfg.Reach(ctx, impls.StepWaiting)
 		return c.ask(ctx, key, a, nameWait)
 	})

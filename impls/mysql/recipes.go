@@ -29,9 +29,9 @@ func (anyTTL) CheckTTL(time.Duration, impls.Limits) error { return nil }
 // A second is ample.
 func atOnce(time.Duration) time.Duration { return time.Second }
 
-// insist is an Acquire whose ask waits in the server: it asks until the answer
+// retryUntilAcquired is an Acquire whose ask waits in the server: it asks until the answer
 // is neither that the lock is still busy nor a refusal of the moment.
-func insist(ctx context.Context, cfg impls.Config, key string, ask func() (impls.Hold, error)) (impls.Hold, error) {
+func retryUntilAcquired(ctx context.Context, cfg impls.Config, key string, ask func() (impls.Hold, error)) (impls.Hold, error) {
 	for {
 		h, err := ask()
 		switch {

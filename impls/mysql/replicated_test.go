@@ -75,16 +75,16 @@ func (p *pair) taken(t *testing.T) {
 	t.Helper()
 	for _, c := range p.clients {
 		t.Log(c.ID)
-		release(t, recipetest.Insist(t, c.second, c.free), nil)
+		release(t, recipetest.RetryUntilAcquired(t, c.second, c.free), nil)
 		key, lost := c.hold.Key(), error(nil)
 		if c.outlives() {
 			busy(t, c.second, key)
 		} else {
-			release(t, recipetest.Insist(t, c.second, key), nil)
+			release(t, recipetest.RetryUntilAcquired(t, c.second, key), nil)
 			lost = impls.ErrLost
 		}
 		recipetest.WantOutcome(t, c.ID+": release", recipetest.Settle(t, c.hold), lost)
-		release(t, recipetest.Insist(t, c.first, key), nil)
+		release(t, recipetest.RetryUntilAcquired(t, c.first, key), nil)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestPrimaryFenced(t *testing.T) {
 	for _, c := range p.clients {
 		if !c.outlives() { // the old server has it still, and frees it
 			recipetest.WantOutcome(t, c.ID+": release", recipetest.Settle(t, c.hold), nil)
-			release(t, recipetest.Insist(t, c.second, c.hold.Key()), nil)
+			release(t, recipetest.RetryUntilAcquired(t, c.second, c.hold.Key()), nil)
 		}
 	}
 	p.clients = slices.DeleteFunc(p.clients, func(c couple) bool { return !c.outlives() })

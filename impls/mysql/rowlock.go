@@ -81,7 +81,7 @@ func (c *rowLockClient) Close() error {
 }
 
 func (c *rowLockClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
-	return insist(ctx, c.cfg, key, func() (impls.Hold, error) { return c.ask(ctx, key, a, true) })
+	return retryUntilAcquired(ctx, c.cfg, key, func() (impls.Hold, error) { return c.ask(ctx, key, a, true) })
 }
 
 func (c *rowLockClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {

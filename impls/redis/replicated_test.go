@@ -129,7 +129,7 @@ func TestSentinelNamesTheDead(t *testing.T) {
 	for sentinel := range f.cfg.Directory[1:] {
 		names(1+sentinel, master)
 	}
-	release(t, recipetest.Insist(t, c, recipetest.NewKey()))
+	release(t, recipetest.RetryUntilAcquired(t, c, recipetest.NewKey()))
 }
 
 // TestMasterKilled: locks that a replica has heard of outlive their master, and
@@ -152,7 +152,7 @@ func TestMasterKilled(t *testing.T) {
 	}
 	f.hurry(t)
 	for _, h := range all {
-		release(t, recipetest.Insist(t, h.other, recipetest.NewKey()))
+		release(t, recipetest.RetryUntilAcquired(t, h.other, recipetest.NewKey()))
 	}
 	for i, h := range all {
 		id := scripted()[i]
@@ -188,7 +188,7 @@ func TestMasterForgets(t *testing.T) {
 	on(f.cluster.Kill, 0)
 	on(f.cluster.Restart, 1, 2)
 	f.hurry(t)
-	other := recipetest.Insist(t, b, key)
+	other := recipetest.RetryUntilAcquired(t, b, key)
 	if h.Fence() != other.Fence() {
 		t.Errorf("tokens %d and %d: the counter was not forgotten", h.Fence(), other.Fence())
 	}
@@ -210,7 +210,7 @@ func TestMasterMoves(t *testing.T) {
 	admin := f.node(t, to)
 	for { // until what it does is seen at the new master
 		other := recipetest.NewKey()
-		got := recipetest.Insist(t, c, other)
+		got := recipetest.RetryUntilAcquired(t, c, other)
 		n, err := admin.Exists(t.Context(), other).Result()
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func (d *derivation) judge() {
 func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	o := checker.Options{
 		Leased: info.Bound.Leased(), Fencing: info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
-		AnybodyFrees: info.Properties != nil && !info.Promises(impls.Symmetric),
+		ReleaseIgnoresOwner: info.Properties != nil && !info.Promises(impls.Symmetric),
 		// Those that ask several servers, or that stand in a queue, refuse a try
 		// for the sake of one that has not got the lock yet.
 		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),

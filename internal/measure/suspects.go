@@ -33,7 +33,7 @@ func (d *derivation) suspects() []checker.Suspect {
 			if f.what.Action == scenario.ActClock {
 				// Every attempt that the client makes meanwhile goes by it, and what
 				// it writes misleads the others for a lease.
-				s.Everybody, s.To = true, f.end()+int64(d.scenario.TTL)
+				s.AllClients, s.To = true, f.end()+int64(d.scenario.TTL)
 			}
 		} else {
 			if s.Cause = d.loss(f); s.Cause == "" {
@@ -41,7 +41,7 @@ func (d *derivation) suspects() []checker.Suspect {
 			}
 			// What clients sent before the end may be answered a request's time
 			// after it.
-			s.Everybody, s.To = true, f.end()+int64(d.scenario.Timeout)
+			s.AllClients, s.To = true, f.end()+int64(d.scenario.Timeout)
 		}
 		list = append(list, s)
 	}
@@ -52,7 +52,7 @@ func (d *derivation) suspects() []checker.Suspect {
 	})
 	if slices.Contains(d.info.GrantsPerServer, d.scenario.Topology) {
 		// That needs no fault, and explains what none does.
-		list = append(list, checker.Suspect{Cause: apart, Everybody: true, From: math.MinInt64, To: math.MaxInt64})
+		list = append(list, checker.Suspect{Cause: apart, AllClients: true, From: math.MinInt64, To: math.MaxInt64})
 	}
 	return list
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Insist tries a key that nobody holds until it is granted, as after a failover:
+// RetryUntilAcquired tries a key that nobody holds until it is granted, as after a failover:
 // it may be refused, or be in doubt, but may not be said to be another's.
-func Insist(t testing.TB, c impls.Client, key string) impls.Hold {
+func RetryUntilAcquired(t testing.TB, c impls.Client, key string) impls.Hold {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		a := NewAttempt()

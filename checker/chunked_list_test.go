@@ -3,17 +3,17 @@ package checker
 import "testing"
 
 func TestPile(t *testing.T) {
-	var p pile[int32]
+	var p chunkedList[int32]
 	if p.len() != 0 {
-		t.Fatalf("an empty pile has %d", p.len())
+		t.Fatalf("an empty list has %d", p.len())
 	}
 	var first *int32
-	for i := range int32(3*pileBlock + 5) {
+	for i := range int32(3*chunkSize + 5) {
 		p.add(i)
 		if p.len() != i+1 || *p.at(i) != i {
 			t.Fatalf("%d elements, the last is %d, want %d", p.len(), *p.at(i), i)
 		}
-		if i == pileBlock {
+		if i == chunkSize {
 			first = p.at(i)
 		}
 	}
@@ -22,7 +22,7 @@ func TestPile(t *testing.T) {
 			t.Fatalf("%d stands at %d", *p.at(i), i)
 		}
 	}
-	if first != p.at(pileBlock) {
+	if first != p.at(chunkSize) {
 		t.Error("what had its place was moved")
 	}
 }
