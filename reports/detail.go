@@ -172,7 +172,7 @@ func numbers(r result) []fact {
 		fs = append(fs, fact{"tries refused", count(n)})
 	}
 	if l := r.CodeLines; l != nil {
-		fs = append(fs, fact{"lines of code", fmt.Sprintf("%s of its own, %s that it shares with others of its backend", count(l.Recipe), count(l.Shared))})
+		fs = append(fs, fact{"lines of code", fmt.Sprintf("%s own, %s shared with the other recipes of its backend", count(l.Recipe), count(l.Shared))})
 	}
 	if t := r.Takeover; t != nil {
 		fs = append(fs, fact{"keys of dead clients granted again", fmt.Sprintf("%s of %s", count(t.Granted), count(t.Holds))})

@@ -19,7 +19,7 @@ func (b *builder) price(es []*experiment) table {
 	t := table{
 		Title: fmt.Sprintf("each recipe: alone with %s on keys of their own, contended with %s on one key", plural(n, "client", "clients"), plural(crowd, "client", "clients")),
 		Head:  "recipe", Cols: []column{{Group: "requests per acquire", Name: "alone"}, {Group: "requests per acquire", Name: "contended"},
-			{Group: "woken", Name: "per release"}, {Group: "overtaken", Name: "in the queue"}, {Group: "lines of code", Name: "in all"}, {Group: "lines of code", Name: "its own"}},
+			{Group: "woken", Name: "per release"}, {Group: "overtaken", Name: "in the queue"}, {Group: "lines of code", Name: "own"}, {Group: "lines of code", Name: "shared"}},
 	}
 	for _, name := range slices.Concat(alone.rows, without(many.rows, alone.rows)) {
 		single, hot := alone.runs[point{name, n}], many.runs[point{name, crowd}]
@@ -36,7 +36,7 @@ func (b *builder) price(es []*experiment) table {
 		r.Cells = append(r.Cells, b.lines(slices.Concat(single, hot))...)
 		t.Rows = append(t.Rows, r)
 	}
-	t.Below = []string{"Lines of code, without comments, blank lines and tests: all that the recipe needs within its backend's package, and those of them that no other recipe there needs."}
+	t.Below = []string{"Lines of code without comments, blank lines and tests: own are those of the recipe's file, shared those of the files that all recipes of its backend share."}
 	return t
 }
 
@@ -62,7 +62,7 @@ func without(names, known []string) []string {
 func (b *builder) lines(rs []result) []cell {
 	for _, r := range rs {
 		if l := r.CodeLines; l != nil {
-			return []cell{{Text: count(l.Recipe + l.Shared)}, {Text: count(l.Recipe)}}
+			return []cell{{Text: count(l.Recipe)}, {Text: count(l.Shared)}}
 		}
 	}
 	return filled(b.dash("lines of code: "+why(done(rs), "code_lines")), 2)

@@ -80,6 +80,21 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// The reports show the size of each recipe, found by the name of its file.
+func TestCodeLines(t *testing.T) {
+	for _, r := range all.Recipes() {
+		i := r.Info()
+		own, shared := impls.CodeLines(i.ID)
+		if i.Backend == "reference" {
+			if own != 0 || shared != 0 {
+				t.Errorf("%s is a control and has %d own and %d shared lines, want none", i.ID, own, shared)
+			}
+		} else if own < 25 || shared < 25 {
+			t.Errorf("%s: %d own and %d shared lines: name its file after the recipe, without hyphens", i.ID, own, shared)
+		}
+	}
+}
+
 func TestTTLsThatServersWouldChange(t *testing.T) {
 	for _, c := range []struct {
 		id    string

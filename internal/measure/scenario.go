@@ -101,7 +101,9 @@ func (d *derivation) describe() {
 		DurationNS: d.samples.End - d.samples.Start, PerSecond: []int64{},
 		Expect: s.Expect, Unmeasured: map[string]string{}, Warnings: []string{},
 	}
-	if r.CodeLines = codeLines(s.Recipe); r.CodeLines == nil {
+	if own, shared := impls.CodeLines(s.Recipe); own > 0 {
+		r.CodeLines = &scenario.CodeLines{Recipe: own, Shared: shared}
+	} else {
 		d.unmeasured("code_lines", "the recipe is a control, or not one of lockbench's own")
 	}
 	if d.info.Polls {

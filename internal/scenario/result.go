@@ -103,7 +103,7 @@ type Result struct {
 	OrderInversions *int64         `json:"order_inversions"`
 	Takeover        *TakeoverTimes `json:"takeover"` // null: no holder was killed
 
-	// CodeLines is what the recipe is to write. Null: it is not one of ours.
+	// CodeLines is the size of the recipe's code. Null: it is not one of ours.
 	CodeLines *CodeLines `json:"code_lines"`
 
 	// Properties is what conformance measured; empty for a scenario with a
@@ -132,8 +132,8 @@ type Latency struct {
 
 // CodeLines counts lines of code, without comments, blank lines and tests.
 type CodeLines struct {
-	Recipe int64 `json:"recipe"` // that the recipe alone needs
-	Shared int64 `json:"shared"` // that other recipes of its backend need too
+	Recipe int64 `json:"recipe"` // of the recipe's own file
+	Shared int64 `json:"shared"` // of the files of its backend's package that belong to no recipe
 }
 
 // TakeoverTimes tells what became of the holds of killed clients.
