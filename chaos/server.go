@@ -182,7 +182,7 @@ func ended(p Process) bool {
 // and all clients.
 func (f *fault) surround(ctx context.Context, in *injection) error {
 	links := ""
-	switch why := f.Servers.Can(scenario.ActCutPeers); {
+	switch why := f.Servers.Can(scenario.AbilityLinks); {
 	case why == nil:
 		how, err := f.cutLinks(ctx, in)
 		if err != nil {

@@ -47,7 +47,8 @@ func listing(a scenario.FaultAction, kernel error) listedFault {
 		f.Unavailable = err.Error()
 	}
 	if a.Group == scenario.GroupServer {
-		f.Backends = suffering(a.Action)
+		k, _ := scenario.ParseFaultKind(kindOf(a))
+		f.Backends = supporting(k.Needs())
 	}
 	return f
 }
@@ -57,15 +58,11 @@ func kindOf(a scenario.FaultAction) string {
 	return strings.ReplaceAll(a.Targets[0]+"-"+a.Action, ":N-", ":1-")
 }
 
-// suffering lists the backends whose servers, in some topology, can suffer an
-// action. Nobody can be cut off from others who knows none.
-func suffering(action string) []string {
-	if action == scenario.ActCut {
-		action = scenario.ActCutPeers
-	}
+// supporting lists the backends whose servers have an ability in some topology.
+func supporting(ability string) []string {
 	var list []string
 	for _, backend := range cluster.Backends() {
-		can := func(topology string) bool { return cluster.Supports(backend, topology, action) == nil }
+		can := func(topology string) bool { return cluster.Supports(backend, topology, ability) == nil }
 		if slices.ContainsFunc(cluster.Topologies(backend), can) {
 			list = append(list, backend)
 		}

@@ -53,7 +53,7 @@ func (c *Cluster) wrongClock(ctx context.Context, n *Node, by time.Duration) (ho
 	if !n.alive() {
 		return "", os.ErrProcessDone
 	}
-	if err := Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock); err != nil {
+	if err := Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClock); err != nil {
 		return "", err
 	}
 	if err := c.shimmed(n); err != nil {
@@ -65,7 +65,7 @@ func (c *Cluster) wrongClock(ctx context.Context, n *Node, by time.Duration) (ho
 // rightClock sets a clock right, that of a dead node as well, which nobody can
 // ask.
 func (c *Cluster) rightClock(ctx context.Context, n *Node) (how string, err error) {
-	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
+	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClock) != nil {
 		return "", nil
 	}
 	if !n.alive() || c.shimmed(n) != nil {

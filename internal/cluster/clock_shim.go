@@ -83,7 +83,7 @@ func (c *Cluster) serverEnv(n *Node, env []string) []string {
 // preloaded tells whether servers are started with the library, which is made if
 // need be.
 func (c *Cluster) preloaded() bool {
-	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.ActClock) != nil {
+	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClock) != nil {
 		return false
 	}
 	_, err := c.shimPath()

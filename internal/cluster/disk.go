@@ -50,7 +50,7 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 		if by <= 0 {
 			return fmt.Errorf("%w: a disk slower by %v is none; name a time", ErrSpec, by)
 		}
-		if err := c.spec.Suffers(scenario.ActSlowDisk); err != nil {
+		if err := c.spec.Suffers(scenario.AbilitySlowDisk); err != nil {
 			return err
 		}
 		if c.shimmed(n) == nil {

@@ -38,7 +38,7 @@ type forgetful interface {
 // node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err error) {
 	err = c.hurt(ctx, "close the clients' connections of", node, func(n *Node) error {
-		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActClose), n.awake()); err != nil {
+		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClose), n.awake()); err != nil {
 			return err
 		}
 		closed, err = c.driver.(closing).closeClients(ctx, c, n)
@@ -58,7 +58,7 @@ func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err e
 // os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, err error) {
 	err = c.hurt(ctx, "have a key evicted by", node, func(n *Node) error {
-		if err := cmp.Or(c.spec.Suffers(scenario.ActEvict), n.awake()); err != nil {
+		if err := cmp.Or(c.spec.Suffers(scenario.AbilityEvict), n.awake()); err != nil {
 			return err
 		}
 		how, err = c.driver.(forgetful).evict(ctx, c, n, key)
@@ -74,7 +74,7 @@ func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, 
 // node is paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Flush(ctx context.Context, node int) (how string, err error) {
 	err = c.hurt(ctx, "flush", node, func(n *Node) error {
-		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.ActFlush), n.awake()); err != nil {
+		if err := cmp.Or(Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityFlush), n.awake()); err != nil {
 			return err
 		}
 		d, marker := c.driver.(forgetful), fillerPrefix+"mark"

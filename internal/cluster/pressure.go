@@ -38,7 +38,7 @@ type limited interface {
 // paused; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) Fill(ctx context.Context, node int) (how string, err error) {
 	err = c.hurt(ctx, "fill up", node, func(n *Node) error {
-		if err := cmp.Or(c.spec.Suffers(scenario.ActFull), n.awake()); err != nil {
+		if err := cmp.Or(c.spec.Suffers(scenario.AbilityFull), n.awake()); err != nil {
 			return err
 		}
 		how, err = c.driver.(limited).fill(ctx, c, n)
@@ -58,7 +58,7 @@ func (c *Cluster) Drain(ctx context.Context, node int) error {
 		return fmt.Errorf("make room in a server: %w", err)
 	}
 	defer unlock()
-	if c.spec.Suffers(scenario.ActFull) != nil {
+	if c.spec.Suffers(scenario.AbilityFull) != nil {
 		return nil
 	}
 	if err := n.awake(); err != nil {

@@ -16,13 +16,6 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// serverActions are all that scenario knows.
-var serverActions = []string{
-	scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActCut, scenario.ActCutPeers, scenario.ActCutClients,
-	scenario.ActDelay, scenario.ActThrottle, scenario.ActReset, scenario.ActRefuse, scenario.ActClock, scenario.ActMove,
-	scenario.ActClose, scenario.ActSlowDisk, scenario.ActEvict, scenario.ActFull, scenario.ActFlush,
-}
-
 // TestSupports: what cannot be is refused for a reason, in every backend and
 // topology, and nothing else is.
 func TestSupports(t *testing.T) {
@@ -36,7 +29,7 @@ func TestSupports(t *testing.T) {
 	for _, backend := range cluster.Backends() {
 		for _, topology := range cluster.Topologies(backend) {
 			var got []string
-			for _, action := range serverActions {
+			for _, action := range scenario.Abilities() {
 				err := cluster.Supports(backend, topology, action)
 				if err == nil {
 					continue

@@ -77,8 +77,8 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 			return err
 		}
 		return errors.New("the run has no network of its own, in which the kernel could drop packets: start it with lockbench run")
-	case s.cluster != nil && !kind.OnClient():
-		return s.cluster.Can(kind.Action)
+	case s.cluster != nil && kind.Needs() != "":
+		return s.cluster.Can(kind.Needs())
 	case s.cluster != nil:
 		return nil
 	case !kind.OnClient():

@@ -70,13 +70,10 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 // suffers tells why servers cannot suffer a fault's action, whichever of them it
 // hits, or nil.
 func suffers(spec cluster.Spec, k scenario.FaultKind) error {
-	switch {
-	case k.Wire() && k.Action != scenario.ActCut:
-		return nil // the wire carries it, whatever the servers are
-	case k.Action == scenario.ActCut && spec.Suffers(scenario.ActCutPeers) != nil:
-		return fmt.Errorf("%w: there are no links between them to be cut; use %s", cluster.ErrUnsupported, scenario.ActCutClients)
+	if k.Needs() == "" {
+		return nil // clients' connections carry it, whatever the servers are
 	}
-	return spec.Suffers(k.Action)
+	return spec.Suffers(k.Needs())
 }
 
 // equals reports whether nobody leads among the servers of a topology.
@@ -127,7 +124,7 @@ func Unavailable(sc scenario.Scenario) error {
 		switch {
 		case err != nil:
 		case !k.OnClient():
-			err = cluster.Missing(k.Action)
+			err = cluster.Missing(k.Needs())
 		case sc.Wire == scenario.WireKernel && k.Wire():
 			err = netdrop.Available()
 		}

@@ -38,13 +38,13 @@ func rigFor(sc scenario.Scenario, spec cluster.Spec) (r rig) {
 		if kind.OnClient() {
 			continue
 		}
-		if kind.Links() && spec.Suffers(scenario.ActCutPeers) == nil {
+		if kind.Links() && spec.Suffers(scenario.AbilityLinks) == nil {
 			r.links = true
 		}
 		// What makes a clock settable makes a disk slow, too, at less cost than
 		// the alternative.
 		if onHost := kind.Action == scenario.ActClock || kind.Action == scenario.ActSlowDisk; onHost &&
-			spec.Suffers(scenario.ActClock) == nil && cluster.Missing(scenario.ActClock) == nil {
+			spec.Suffers(scenario.AbilityClock) == nil && cluster.Missing(scenario.AbilityClock) == nil {
 			r.clock = true
 		}
 	}

@@ -60,7 +60,7 @@ func TestServersForFaults(t *testing.T) {
 	if list[1].uses != 2 || list[2].uses != 3 {
 		t.Errorf("%d and %d scenarios to come", list[1].uses, list[2].uses)
 	}
-	if cluster.Missing(scenario.ActClock) == nil {
+	if cluster.Missing(scenario.AbilityClock) == nil {
 		list, _, err := needs([]scenario.Scenario{of("redis/token", "single"), of("redis/token", "single", "leader-clock"), of("etcd/mutex", "single", "leader-clock")}, all.Find)
 		if err != nil || len(list) != 3 || list[0].spec().Clock || !list[1].spec().Clock || list[2].spec().Clock {
 			t.Errorf("clocks: %+v, %v", list, err)

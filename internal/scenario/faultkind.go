@@ -168,3 +168,18 @@ func (k FaultKind) Node() (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 1 && text == strconv.Itoa(n)
 }
+
+// Needs is the ability that the fault needs of servers (AbilityKill...), or "".
+func (k FaultKind) Needs() string {
+	switch {
+	case k.OnClient():
+		return ""
+	case k.Action == ActRestart:
+		return AbilityKill
+	case k.Action == ActCut, k.Action == ActCutPeers:
+		return AbilityLinks
+	case k.Wire():
+		return ""
+	}
+	return k.Action
+}
