@@ -28,7 +28,7 @@ var layers = []string{
 	"internal/netdrop",
 	"impls/all",
 	"impls/internal/recipetest",
-	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/reference",
+	"impls/redis", "impls/etcd", "impls/zookeeper", "impls/memcached", "impls/mysql", "impls/postgres", "impls/reference",
 	"impls",
 	"internal/faultnet",
 	"internal/scenario",

@@ -22,6 +22,7 @@ type entry struct {
 	PID       int    `json:"pid,omitempty"`
 	StartTime string `json:"start_time,omitempty"`
 	Name      string `json:"name,omitempty"`
+	Tree      bool   `json:"tree,omitempty"` // its descendants are not in its group
 
 	Fault   string  `json:"fault,omitempty"` // its id
 	What    string  `json:"what,omitempty"`

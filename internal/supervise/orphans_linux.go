@@ -17,11 +17,16 @@ import (
 // names. The number of that group alone proves nothing, for once all its members
 // had gone it could be given away again; so an orphan must also have begun no
 // earlier than the child, and bear the mark of the run: in its environment,
-// or, since some programs write over theirs, as its working folder.
+// or, since some programs write over theirs, as its working folder. Where the
+// child started sessions of their own, the mark and the time must do.
 func killOrphans(dir string, processes []entry) ([]entry, error) {
 	leaders := map[int]entry{}
+	var trees []entry
 	for _, p := range processes {
 		leaders[p.PID] = p
+		if p.Tree {
+			trees = append(trees, p)
+		}
 	}
 	folders, err := os.ReadDir("/proc")
 	if err != nil {
@@ -40,6 +45,9 @@ func killOrphans(dir string, processes []entry) ([]entry, error) {
 		group, _ := strconv.Atoi(string(fields[2]))
 		leader, known := leaders[group]
 		start, err := startTime(pid)
+		if !known && len(trees) > 0 {
+			leader, known = trees[len(trees)-1], true // the first that was started
+		}
 		if !known || pid == leader.PID || err != nil || !notBefore(start, leader.StartTime) || !marked(pid, dir) {
 			continue
 		}

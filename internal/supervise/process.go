@@ -39,7 +39,23 @@ type Command struct {
 	// program's standard input is empty then, and Process is the shell, which
 	// exits as the program does.
 	Family bool
+
+	// Tree says that the program serves by processes that it starts in sessions of
+	// their own, as PostgreSQL does: SIGSTOP, SIGCONT and SIGKILL go to all of
+	// them, and the process counts as stopped when all of them are.
+	Tree bool
+
+	// Account is the user and group to run as, nil: ours. It needs root. (The
+	// parent-death signal is set after the change of user, and so stays in force.)
+	Account *Account
+
+	// OwnIPC gives the process System V shared memory of its own, which ends with
+	// it however it ends. It needs root, and Linux.
+	OwnIPC bool
 }
+
+// Account is a user of this machine.
+type Account struct{ UID, GID uint32 }
 
 // watchScript runs its arguments as a command, and kills its process group,
 // itself included, at the end of its standard input: a pipe that only we hold.
@@ -71,6 +87,7 @@ type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
 
+	tree  bool      // signals go to its descendants too
 	watch io.Closer // what the watching shell of a family reads, else nil
 
 	mu     sync.Mutex // held while signalling, and while reaping
@@ -97,7 +114,7 @@ func (c Command) start(s *starter, dir string) (*Process, error) {
 		}
 		c = c.watched()
 	}
-	p := &Process{name: c.Name, done: make(chan struct{})}
+	p := &Process{name: c.Name, tree: c.Tree, done: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -129,7 +146,7 @@ func (c Command) start(s *starter, dir string) (*Process, error) {
 		env = os.Environ()
 	}
 	p.os, err = s.start(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
-		Dir: c.Dir, Env: append(slices.Clip(env), envRun+"="+dir), Files: []*os.File{in, out, errs}, Sys: sysProcAttr(!c.Family),
+		Dir: c.Dir, Env: append(slices.Clip(env), envRun+"="+dir), Files: []*os.File{in, out, errs}, Sys: c.sysProcAttr(),
 	})
 	if err != nil {
 		p.closePipes()
@@ -223,7 +240,11 @@ func (p *Process) Signal(sig os.Signal) error {
 	if err := verify(p.pid, p.startTime); err != nil {
 		return fmt.Errorf("signal %s: %w", p.name, err)
 	}
-	if err := p.os.Signal(sig); err != nil {
+	send := p.os.Signal
+	if p.tree {
+		send = func(sig os.Signal) error { return signalTree(p.os, sig) }
+	}
+	if err := send(sig); err != nil {
 		return fmt.Errorf("signal %s (pid %d): %w", p.name, p.pid, err)
 	}
 	return nil
@@ -254,6 +275,9 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	if !p.reaped && verify(p.pid, p.startTime) == nil {
+		if p.tree {
+			_ = signalTree(p.os, syscall.SIGKILL)
+		}
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		_ = p.os.Kill()
 	}

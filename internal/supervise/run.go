@@ -109,7 +109,7 @@ func (r *Run) Start(c Command) (*Process, error) {
 	// given to somebody else when its start time is read.
 	p.startTime, err = startTime(p.pid)
 	if err == nil {
-		err = appendJournal(r.journal, entry{PID: p.pid, StartTime: p.startTime, Name: c.Name})
+		err = appendJournal(r.journal, entry{PID: p.pid, StartTime: p.startTime, Name: c.Name, Tree: c.Tree})
 	}
 	if err != nil {
 		_ = p.os.Kill()

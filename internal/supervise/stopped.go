@@ -22,7 +22,11 @@ func (p *Process) Stopped() (bool, error) {
 	if err := verify(p.pid, p.startTime); err != nil {
 		return false, fmt.Errorf("look whether %s stands still: %w", p.name, err)
 	}
-	still, err := stopped(p.pid)
+	look := stopped
+	if p.tree {
+		look = treeStopped
+	}
+	still, err := look(p.pid)
 	if err != nil {
 		return false, fmt.Errorf("look whether %s (pid %d) stands still: %w", p.name, p.pid, err)
 	}

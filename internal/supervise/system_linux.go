@@ -14,13 +14,19 @@ import (
 )
 
 // sysProcAttr gives the child a process group of its own, so that the
-// terminal's Ctrl-C reaches us alone, and if wanted the signal that ends it
-// with us. The shell that watches over a family must not get that one: it is
-// still needed for a moment.
-func sysProcAttr(endsWithUs bool) *syscall.SysProcAttr {
+// terminal's Ctrl-C reaches us alone, and the signal that ends it with us. The
+// shell that watches over a family must not get that one: it is still needed for
+// a moment.
+func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
-	if endsWithUs {
+	if !c.Family {
 		attr.Pdeathsig = syscall.SIGKILL
+	}
+	if c.Account != nil {
+		attr.Credential = &syscall.Credential{Uid: c.Account.UID, Gid: c.Account.GID}
+	}
+	if c.OwnIPC {
+		attr.Cloneflags = syscall.CLONE_NEWIPC
 	}
 	return attr
 }

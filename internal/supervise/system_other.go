@@ -15,7 +15,13 @@ import (
 
 // sysProcAttr gives the child a process group of its own. There is no
 // parent-death signal here: the journal and the sweep do that work.
-func sysProcAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func (c Command) sysProcAttr() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if c.Account != nil {
+		attr.Credential = &syscall.Credential{Uid: c.Account.UID, Gid: c.Account.GID}
+	}
+	return attr
+}
 
 // apart gives a child a session of its own, so that nothing of the terminal's
 // reaches it.

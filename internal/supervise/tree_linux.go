@@ -1,0 +1,124 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// signalTree sends sig to a process and all its descendants. SIGSTOP goes from the
+// top down and SIGCONT from the bottom up, so that no descendant is started that
+// is not stopped; before a SIGKILL the whole tree is stopped for the same reason.
+func signalTree(root *os.Process, sig os.Signal) error {
+	switch sig {
+	case syscall.SIGCONT:
+		return errors.Join(signalDescendants(root.Pid, sig), root.Signal(sig))
+	case syscall.SIGKILL:
+		if err := signalTree(root, syscall.SIGSTOP); err != nil {
+			return err
+		}
+		return errors.Join(signalDescendants(root.Pid, sig), root.Signal(sig))
+	case syscall.SIGSTOP:
+		if err := root.Signal(sig); err != nil {
+			return err
+		}
+		return signalDescendants(root.Pid, sig)
+	}
+	return root.Signal(sig) // an orderly end is the program's own affair
+}
+
+// signalDescendants signals every descendant of a process, again until there is
+// none that it has not signalled.
+func signalDescendants(root int, sig os.Signal) error {
+	signalled := map[int]bool{}
+	for {
+		list, err := descendants(root)
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(list, func(pid int) bool { return signalled[pid] })
+		if len(list) == 0 {
+			return nil
+		}
+		for _, pid := range list {
+			signalled[pid] = true
+			if err := signalDescendant(root, pid, sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return fmt.Errorf("signal %v to pid %d, started by pid %d: %w", sig, pid, root, err)
+			}
+		}
+	}
+}
+
+// signalDescendant holds on to the process before it looks whose it is, so that
+// the signal cannot reach a later process with the same pid.
+func signalDescendant(root, pid int, sig os.Signal) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	list, err := descendants(root)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(list, pid) {
+		return os.ErrProcessDone
+	}
+	return p.Signal(sig)
+}
+
+// descendants lists the living processes that a process started, and those that
+// these started in turn.
+func descendants(root int) ([]int, error) {
+	folders, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list the processes started by pid %d: %w", root, err)
+	}
+	children := map[int][]int{}
+	for _, f := range folders {
+		pid, err := strconv.Atoi(f.Name())
+		if err != nil {
+			continue
+		}
+		fields, err := stat(pid)
+		if err != nil || stateIn(fields) == 'Z' {
+			continue // it has ended
+		}
+		parent, err := strconv.Atoi(string(fields[1]))
+		if err != nil {
+			return nil, fmt.Errorf("look at pid %d: parent %q", pid, fields[1])
+		}
+		children[parent] = append(children[parent], pid)
+	}
+	var list []int
+	for at := []int{root}; len(at) > 0; at = at[1:] {
+		list = append(list, children[at[0]]...)
+		at = append(at, children[at[0]]...)
+	}
+	return list, nil
+}
+
+// treeStopped reports whether every thread of a process and of its descendants
+// was stopped by a signal.
+func treeStopped(root int) (bool, error) {
+	if still, err := stopped(root); !still || err != nil {
+		return false, err
+	}
+	list, err := descendants(root)
+	if err != nil {
+		return false, err
+	}
+	for _, pid := range list {
+		still, err := stopped(pid)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if !still || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package supervise
+
+import "os"
+
+// signalTree reaches the process alone: there is no way here to list its
+// descendants.
+func signalTree(root *os.Process, sig os.Signal) error { return root.Signal(sig) }
+
+func treeStopped(root int) (bool, error) { return stopped(root) }
