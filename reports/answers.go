@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// answers are the sentences that stand first: who was fastest, who kept one
-// holder, what saved the data, who is not in the comparison.
+// answers are the main results: the fastest locks, the safe and the unsafe ones,
+// the effect of fencing tokens, and what is missing.
 func answers(r run, es []*experiment) []string {
 	var out []string
 	for _, e := range es {
@@ -22,7 +22,7 @@ func answers(r run, es []*experiment) []string {
 	}
 	for _, e := range es {
 		if matrixed(es) {
-			break // who looks for faults does not ask for speed
+			break // a run of many faults is not about speed
 		}
 		if !e.uncontended() && len(e.faults) == 0 && !e.open() && len(e.counts) > 0 && !e.onlyControls() && !e.meantToFail() {
 			n := e.counts[len(e.counts)-1]
@@ -39,7 +39,7 @@ func answers(r run, es []*experiment) []string {
 		}
 	}
 	out = append(out, succeeded(es)...)
-	out = append(out, promised(r.doc)...)
+	out = append(out, guaranteed(r.doc)...)
 	for _, e := range es {
 		if e.open() {
 			out = append(out, offered(e)...)
@@ -53,13 +53,13 @@ func answers(r run, es []*experiment) []string {
 		absent = append(absent, fmt.Sprintf("%s (%s)", clean(m.name), status))
 	}
 	if len(absent) > 0 && !r.doc.Interrupted {
-		out = append(out, fmt.Sprintf("Not in this comparison: %s; why, and what to do, stands under SERVERS.", list(absent)))
+		out = append(out, fmt.Sprintf("Not in this comparison: %s; see SERVERS for the reason and the remedy.", list(absent)))
 	}
 	return out
 }
 
-// fastest ranks the subjects of an experiment by throughput. Where the ranges
-// of the repeats overlap, it says that the order is not certain.
+// fastest ranks the subjects of an experiment by throughput, and states whether the
+// ranges of the first two overlap.
 func fastest(e *experiment, clients int, what, unit string) []string {
 	type place struct {
 		name string
@@ -86,7 +86,7 @@ func fastest(e *experiment, clients int, what, unit string) []string {
 	}
 	if len(ps) == 1 {
 		where := strings.TrimPrefix(what, "Fastest ")
-		return []string{fmt.Sprintf("%s, %s: %s; alone, so nothing is compared.", upper(where), plural(clients, "client", "clients"), text(ps[0]))}
+		return []string{fmt.Sprintf("%s, %s: %s; no other recipe to compare with.", upper(where), plural(clients, "client", "clients"), text(ps[0]))}
 	}
 	line := fmt.Sprintf("%s, %s: %s", what, plural(clients, "client", "clients"), text(ps[0]))
 	for _, p := range ps[1:] {
@@ -94,15 +94,15 @@ func fastest(e *experiment, clients int, what, unit string) []string {
 	}
 	line += "."
 	if a, b := ps[0], ps[1]; a.s.n > 1 && b.s.n > 1 && a.s.min <= b.s.max {
-		line += fmt.Sprintf(" The repeats of %s and %s overlap: no difference between them is shown.", a.name, b.name)
+		line += fmt.Sprintf(" The repeats of %s and %s overlap: there is no clear difference between them.", a.name, b.name)
 	} else if a.s.n < 2 {
-		line += " One run: not a comparison yet."
+		line += " Each number is from one run."
 	}
 	return []string{line}
 }
 
-// held says who kept one holder at a time under a fault, and what the others
-// cost.
+// held states which locks kept one holder at a time under a fault, which did not,
+// and what fencing tokens changed.
 func held(e *experiment) []string {
 	var kept, two, open []string
 	var plainLost, fencedLost, rejected, stale int64
@@ -115,7 +115,7 @@ func held(e *experiment) []string {
 		switch v, _ := answerKinds[0].worst(rs); v {
 		case scenario.Safe:
 			if e.load.Kind == scenario.Takeover {
-				continue // what is to be said of it is when others got the lock
+				continue // see succeeded
 			}
 			kept = append(kept, name+waitText(rs)+butText(rs))
 		case scenario.Unsafe:
@@ -140,27 +140,27 @@ func held(e *experiment) []string {
 	var out []string
 	where := clean(list(e.faults))
 	if len(kept) > 0 {
-		out = append(out, fmt.Sprintf("Kept one holder at a time under %s: %s.", where, list(kept)))
+		out = append(out, fmt.Sprintf("Safe under %s (one holder at a time): %s.", where, list(kept)))
 	}
 	if len(two) > 0 {
-		out = append(out, fmt.Sprintf("Not safe under %s: %s.", where, list(two)))
+		out = append(out, fmt.Sprintf("Unsafe under %s: %s.", where, list(two)))
 	}
 	if len(open) > 0 {
-		out = append(out, fmt.Sprintf("Undecided under %s, which is not good news: %s.", where, list(open)))
+		out = append(out, fmt.Sprintf("Unknown under %s, so not proven safe: %s.", where, list(open)))
 	}
 	if len(tokens) > 0 {
-		line := fmt.Sprintf("Fencing tokens, same faults, side by side (%s): the plain register lost %s and took %s, the fenced one lost %s and refused %s.",
-			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "call", "calls"))
+		line := fmt.Sprintf("Fencing tokens under the same faults (%s): the unfenced counter lost %s and accepted %s; the fenced counter lost %s and rejected %s.",
+			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "request", "requests"))
 		if rejected == 0 {
-			line += " Nothing was refused, so the tokens were not put to the test."
+			line += " Nothing was rejected, so the tokens were not tested."
 		}
 		out = append(out, line)
 	}
 	return out
 }
 
-// expectsNothing reports whether no verdict was asked for, as of a lock that
-// nobody can take over: then that there is none is no news.
+// expectsNothing reports whether no verdict was expected, as for a lock without
+// takeover: then an unknown verdict is not reported.
 func expectsNothing(rs []result) bool {
 	return !slices.ContainsFunc(rs, func(r result) bool { return r.Expect.Verdict != "" })
 }
@@ -172,8 +172,8 @@ func counted(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
-// waitText is the longest that somebody waited for a lock that a fault touched.
-// Who gives up and asks again has waited all the time.
+// waitText is the longest wait for a lock that a fault affected. A client that
+// times out and retries waits all the time.
 func waitText(rs []result) string {
 	var longest, outage int64
 	for _, r := range rs {
@@ -185,19 +185,19 @@ func waitText(rs []result) string {
 	case longest == 0:
 		return ""
 	case outage > longest:
-		return " (nobody was granted it for " + nanos(float64(outage)) + ")"
+		return " (no grant for " + nanos(float64(outage)) + ")"
 	}
 	return " (longest wait " + nanos(float64(longest)) + ")"
 }
 
-// butText says what is not good about a lock that kept one holder at a time.
+// butText names the other faults of a safe lock.
 func butText(rs []result) string {
 	var but []string
 	if v, _ := answerKinds[1].worst(rs); v == scenario.Broken {
-		but = append(but, "its promise was broken")
+		but = append(but, "it broke its guarantee")
 	}
 	if v, _ := answerKinds[2].worst(rs); v == scenario.Stuck {
-		but = append(but, "it was free and yet granted to nobody for too long")
+		but = append(but, "it stayed free too long while clients waited")
 	}
 	if len(but) == 0 {
 		return ""
@@ -213,16 +213,16 @@ func brokenText(rs []result) string {
 	t := counted(n, "overlap", "overlaps")
 	switch p, _ := answerKinds[1].worst(rs); p {
 	case scenario.Kept:
-		t += ", promise kept"
+		t += ", guarantee kept"
 	case scenario.Broken:
-		t += ", promise broken"
+		t += ", guarantee broken"
 	default:
-		t += ", promise unknown"
+		t += ", guarantee unknown"
 	}
 	return " (" + t + ")"
 }
 
-// offered says what became of the arrivals of an open loop.
+// offered states what became of the arrivals of an open loop.
 func offered(e *experiment) []string {
 	var out []string
 	for _, name := range e.rows {
@@ -237,14 +237,14 @@ func offered(e *experiment) []string {
 			if a.Arrived == 0 {
 				continue
 			}
-			who := name
+			subject := name
 			if len(e.counts) > 1 {
-				who += ", " + plural(n, "client", "clients")
+				subject += ", " + plural(n, "client", "clients")
 			}
 			line := fmt.Sprintf("%s/s offered to %s: %s arrived = %s completed + %s dropped + %s in flight at the end.",
-				rate(e.load.Rate), who, count(a.Arrived), count(a.Completed), count(a.Dropped), count(a.InFlight))
+				rate(e.load.Rate), subject, count(a.Arrived), count(a.Completed), count(a.Dropped), count(a.InFlight))
 			if a.Dropped > 0 {
-				line += " That is above its capacity."
+				line += " The rate is above its capacity."
 			}
 			out = append(out, line)
 		}
@@ -259,12 +259,12 @@ func allOf(n int, one, many string) string {
 	return fmt.Sprintf("all %d %s", n, many)
 }
 
-// calm says who kept one holder where nothing was broken on purpose.
+// calm states which locks kept one holder at a time without faults.
 func calm(es []*experiment) []string {
 	var safe, runs int
 	unsafe := map[string][]string{} // in which experiments
 	var names []string
-	expected, alone := true, "is undecided"
+	expected, alone := true, "has an unknown verdict"
 	controls := map[string]controlled{}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
@@ -304,12 +304,12 @@ func calm(es []*experiment) []string {
 	var out []string
 	switch {
 	case runs > 0 && safe == runs:
-		out = append(out, fmt.Sprintf("Without faults, every lock kept one holder at a time in %s.", allOf(runs, "contended run", "contended runs")))
+		out = append(out, fmt.Sprintf("Without faults, every lock was safe in %s.", allOf(runs, "contended run", "contended runs")))
 	case runs > 0:
 		for i, name := range names {
 			names[i] = fmt.Sprintf("%s (in %s)", name, list(unsafe[name]))
 		}
-		line, all := fmt.Sprintf("Without faults, %d of %d contended runs were safe; not so, or undecided: %s.", safe, runs, list(names)), " All of that was expected."
+		line, all := fmt.Sprintf("Without faults, %d of %d contended runs were safe; unsafe or unknown: %s.", safe, runs, list(names)), " All of it was expected."
 		if runs == 1 {
 			line, all = fmt.Sprintf("Without faults, the one contended run %s: %s.", alone, list(names)), " That was expected."
 		}

@@ -15,7 +15,7 @@ type benchKey struct {
 	of   func(result) string
 }
 
-// benchNames are in every name.
+// benchNames are the dimensions of every name.
 func benchNames() []benchKey {
 	return []benchKey{
 		{"workload", func(r result) string { return r.Workload.Kind }},
@@ -25,8 +25,8 @@ func benchNames() []benchKey {
 	}
 }
 
-// benchExtras are added only where the usual ones would give one name to
-// different experiments, which benchstat would take for repeats of one.
+// benchExtras are added only if different experiments would get the same name:
+// benchstat would treat them as repeats.
 func benchExtras() []benchKey {
 	return []benchKey{
 		{"fault", func(r result) string { return or(strings.Join(faultKinds(r), "+"), "none") }},
@@ -49,10 +49,10 @@ func pick(first bool, a, b string) string {
 	return b
 }
 
-// bench writes the results in the format of Go's benchmarks, so that benchstat
-// can compare runs. A repeat is a line of its own. ns/op is the time between
-// grants, all clients together, as in a parallel Go benchmark; what one
-// client waits for stands in p50-ns and p99-ns.
+// bench writes the results in the format of Go benchmarks, so that benchstat can
+// compare runs. Each repeat has its own line. ns/op is the time between grants of
+// all clients, as in a parallel Go benchmark; p50-ns and p99-ns are the wait of
+// one client.
 func bench(d scenario.Document) []byte {
 	var b strings.Builder
 	for _, c := range [][2]string{{"goos", d.Host.OS}, {"goarch", d.Host.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"cpu", d.Host.CPUModel}, {"lockbench", d.Lockbench}, {"suite", d.Suite}} {
@@ -86,7 +86,7 @@ func bench(d scenario.Document) []byte {
 	return []byte(b.String())
 }
 
-// benchmarkNames names each result, with as many dimensions as it takes.
+// benchmarkNames gives each experiment its own name.
 func benchmarkNames(rs []result) []string {
 	usual := make([]string, len(rs))
 	alike := map[string][]int{}
@@ -120,7 +120,7 @@ func benchName(r result, keys []benchKey) string {
 	return name
 }
 
-// benchWord writes key=value without what ends a name or a dimension.
+// benchWord writes key=value without separators in the value.
 func benchWord(k benchKey, r result) string {
 	v := strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '/' || c == '=' || unicode.IsControl(c) {

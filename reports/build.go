@@ -56,7 +56,7 @@ func subtitle(d scenario.Document) string {
 		}
 	}
 	if d.Interrupted {
-		parts = append(parts, "INTERRUPTED before its end")
+		parts = append(parts, "INTERRUPTED")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -82,8 +82,8 @@ func facts(d scenario.Document) []fact {
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
 
-// servers shows what ran beside the numbers it made: product, version,
-// durability. A backend without a server keeps its row.
+// servers lists product, version and durability of each server. A missing backend
+// keeps its row.
 func (b *builder) servers() section {
 	t := table{Head: "backend", Cols: []column{{Name: "server", Left: true}, {Name: "topology", Left: true}, {Name: "durability", Left: true}}}
 	seen := map[string]bool{}
@@ -100,7 +100,7 @@ func (b *builder) servers() section {
 		t.Rows = append(t.Rows, row{Head: clean(backend), Cells: []cell{{Text: server}, {Text: or(clean(topology), none)}, {Text: or(clean(durability), none)}}})
 	}
 	for _, r := range b.run.doc.Scenarios {
-		// Who stops a run stops no server that had not been there.
+		// An interrupted scenario had a server.
 		if r.Status == scenario.StatusDone || r.Status == scenario.StatusInterrupted {
 			add(r.Backend, r.Topology, clean(r.Server)+" "+clean(r.Version), r.Durability)
 		}
@@ -116,8 +116,8 @@ func (b *builder) servers() section {
 	return section{Title: "SERVERS", Tables: nonEmpty(t)}
 }
 
-// idle are the servers of a backend that were up when the user ended the
-// run, before a scenario of theirs had told of them.
+// idle lists the servers of a backend that were running when the user interrupted
+// the run, before any of their scenarios had a result.
 func (b *builder) idle(m absentBackend) []scenario.ClusterInfo {
 	if b.run.env == nil || m.status != scenario.StatusInterrupted {
 		return nil
@@ -130,7 +130,7 @@ type absentBackend struct {
 	status     scenario.Status
 }
 
-// missing lists the backends that gave no number, in the suite's order.
+// missing lists the backends without any result, in the suite's order.
 func (b *builder) missing() []absentBackend {
 	reason := map[string]string{}
 	status := map[string]scenario.Status{}
@@ -174,17 +174,16 @@ func nonEmpty(ts ...table) []table {
 	return slices.DeleteFunc(ts, func(t table) bool { return len(t.Rows) == 0 })
 }
 
-// surprises lists what did not come out as expected, and what could not be
-// decided although an answer was expected.
+// surprises lists the expectations that were not met or not decided.
 func surprises(d scenario.Document) []surprise {
 	var out []surprise
 	type cause struct{ kind, recipe, reason string }
-	at, like := map[cause]int{}, map[cause]int{} // where a cause already stands, and how often more
+	at, like := map[cause]int{}, map[cause]int{} // index of a cause in out, and its further occurrences
 	for _, r := range d.Scenarios {
 		name := or(clean(r.Name), clean(r.Recipe))
 		switch o := outcomeOf(r); o {
 		case outcomeMissing, outcomeFailed, outcomeInterrupted:
-			reason := or(clean(r.Reason), "the run gives no reason") + soFar(r)
+			reason := or(clean(r.Reason), noReason) + soFar(r)
 			k := cause{string(o), r.Recipe, reason}
 			i, ok := at[k]
 			if !ok {
@@ -193,11 +192,11 @@ func surprises(d scenario.Document) []surprise {
 				continue
 			}
 			like[k]++
-			out[i].Text = fmt.Sprintf("%s (and %s of %s alike)", reason, plural(like[k], "scenario", "scenarios"), clean(r.Recipe))
+			out[i].Text = fmt.Sprintf("%s (and %s of %s)", reason, plural(like[k], "more scenario", "more scenarios"), clean(r.Recipe))
 		case outcomeWrong, outcomeInconclusive:
 			texts := r.Surprises
 			if len(texts) == 0 {
-				texts = []string{"the run says no more; see its safety answers"}
+				texts = []string{"no reason recorded; see its verdict"}
 			}
 			for _, s := range texts {
 				out = append(out, surprise{Scenario: name, Kind: string(o), Text: reasonOf(o, s)})
@@ -207,15 +206,14 @@ func surprises(d scenario.Document) []surprise {
 	return out
 }
 
-// reasonOf is a surprise beside the word for how the scenario came out, which it
-// need not say again.
+// reasonOf is a surprise without the outcome that it begins with.
 func reasonOf(o outcome, s string) string { return strings.TrimPrefix(clean(s), string(o)+": ") }
 
-// outcome is how a scenario came out against what was expected of it.
+// outcome compares a scenario's result with its expectations.
 type outcome string
 
 const (
-	outcomeOK           outcome = "as expected"
+	outcomeOK           outcome = "passed"
 	outcomeNone         outcome = "without expectation"
 	outcomeWrong        outcome = "not as expected"
 	outcomeInconclusive outcome = "inconclusive"
@@ -224,7 +222,7 @@ const (
 	outcomeInterrupted  outcome = "interrupted"
 )
 
-// outcomeOf never takes silence for success: a null where something was
+// outcomeOf never treats a missing answer as success: a null where an answer was
 // expected is inconclusive, an unknown status is a failure.
 func outcomeOf(r result) outcome {
 	switch r.Status {
@@ -251,7 +249,7 @@ func outcomeOf(r result) outcome {
 
 func closing(d scenario.Document, any bool) (string, bool) {
 	if !any {
-		return "No scenario was run.", false
+		return "No scenario ran.", false
 	}
 	n := map[outcome]int{}
 	for _, r := range d.Scenarios {
@@ -264,5 +262,5 @@ func closing(d scenario.Document, any bool) (string, bool) {
 		}
 	}
 	good := n[outcomeOK] + n[outcomeNone]
-	return plural(len(d.Scenarios), "scenario", "scenarios") + ": " + strings.Join(parts, ", ") + ".", good == len(d.Scenarios)
+	return plural(len(d.Scenarios), "scenario", "scenarios") + ", " + strings.Join(parts, ", ") + ".", good == len(d.Scenarios)
 }

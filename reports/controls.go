@@ -6,11 +6,11 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// reference is the backend of the controls: locks of lockbench's own, right
-// ones and wrong ones on purpose, that test the tester.
+// reference is the backend of the controls: a correct lock and deliberately broken
+// ones, which test lockbench itself.
 const reference = "reference"
 
-// onlyControls tells that nothing real is compared here.
+// onlyControls reports whether all subjects are controls.
 func (e *experiment) onlyControls() bool {
 	for _, r := range e.all() {
 		if r.Backend != reference {
@@ -20,16 +20,16 @@ func (e *experiment) onlyControls() bool {
 	return true
 }
 
-// controlled is how the runs of one control came out.
+// controlled sums up the runs of one control.
 type controlled struct {
 	runs      int
-	caught    int // accused of breaking its word
+	caught    int // found to be broken
 	undecided int
-	broken    bool // it is expected to be caught
+	broken    bool // it must be caught
 }
 
-// control counts how often a control was accused of breaking its word, or was
-// stuck. That holders outlive their lease is no accusation where it is expected.
+// control counts how often a control was found broken or stuck. An unsafe verdict
+// does not count if it is expected and the guarantee was kept.
 func control(rs []result) controlled {
 	c := controlled{runs: len(rs)}
 	for _, r := range rs {
@@ -45,13 +45,13 @@ func control(rs []result) controlled {
 	return c
 }
 
-// controls: was every broken lock caught, and no right one accused.
+// controls: whether every broken lock was caught and no correct one accused.
 func (b *builder) controls(es []*experiment) section {
-	s := section{Title: "CONTROLS", Lead: "Locks of lockbench's own, to test the tester: a broken one must be caught each time, the right one never accused."}
-	t := table{Head: "control", Cols: []column{{Name: "load", Left: true}, {Name: "runs"}, {Name: "expected", Left: true}, {Name: "outcome", Left: true}, {Name: "undecided"}, {Group: "overlaps per run", Name: "median"}, {Group: "overlaps per run", Name: "min..max"}}}
+	s := section{Title: "CONTROLS", Lead: "Controls test lockbench itself: a broken lock must be caught in every run, and the correct lock must never be accused."}
+	t := table{Head: "control", Cols: []column{{Name: "load", Left: true}, {Name: "runs"}, {Name: "expected", Left: true}, {Name: "outcome", Left: true}, {Name: "unknown"}, {Group: "overlaps per run", Name: "median"}, {Group: "overlaps per run", Name: "min..max"}}}
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 {
-			continue // under a fault a right lease is unsafe too
+			continue // under a fault a correct lease can be unsafe too
 		}
 		for _, name := range e.rows {
 			rs := done(e.of(name))
@@ -64,7 +64,7 @@ func (b *builder) controls(es []*experiment) section {
 			}
 			c := control(rs)
 			r := row{Head: name}
-			expected, out := "never accused", cell{Text: fmt.Sprintf("accused %d of %d", c.caught, c.runs), Class: good}
+			expected, out := "not accused", cell{Text: fmt.Sprintf("accused %d of %d", c.caught, c.runs), Class: good}
 			if c.caught > 0 {
 				out.Class = bad
 			}

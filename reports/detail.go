@@ -10,14 +10,14 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// detail is one scenario in full, for those who do not believe the tables.
+// detail is everything about one scenario.
 type detail struct {
 	ID         string
 	Name       string
 	Summary    string
 	Outcome    string
 	Class      class
-	Open       bool // shown unfolded: it did not come out as expected
+	Open       bool // shown unfolded: it did not pass
 	Reason     string
 	Surprises  []string
 	Answers    []answerLine
@@ -99,7 +99,7 @@ func detailOf(run run, i int, r result) detail {
 	}
 	for _, a := range answerKinds {
 		v := or(clean(a.get(r.Safety)), scenario.Undecided)
-		d.Answers = append(d.Answers, answerLine{a.name, v, a.class(v), clean(r.Safety.Why[a.name])})
+		d.Answers = append(d.Answers, answerLine{a.name, v, a.class(v), a.why(r.Safety)})
 	}
 	d.Numbers = numbers(r)
 	for _, l := range []struct {
@@ -121,7 +121,7 @@ func detailOf(run run, i int, r result) detail {
 	for _, c := range r.Safety.Causes {
 		text := fmt.Sprintf("%s: %s", clean(c.Cause), count(c.Count))
 		if c.Breaches > 0 {
-			text += fmt.Sprintf(", and %s of the promise", counted(c.Breaches, "breach", "breaches"))
+			text += ", and " + counted(c.Breaches, "breach", "breaches")
 		}
 		d.Causes = append(d.Causes, text)
 	}
@@ -147,17 +147,17 @@ func counted0(n *int64) string {
 func numbers(r result) []fact {
 	fs := []fact{{"server", strings.TrimSpace(clean(r.Server) + " " + clean(r.Version))}, {"durability", clean(r.Durability)}}
 	e := experiments([]result{r})[0]
-	fs = append(fs, fact{"load", e.conditions()}, fact{"waits by", clean(r.WaitPolicy)}, fact{"a vanished owner's hold ends by", clean(r.Bound)})
+	fs = append(fs, fact{"load", e.conditions()}, fact{"wait policy", clean(r.WaitPolicy)}, fact{"hold of a dead client ends by", clean(r.Bound)})
 	if !r.TTLApplies {
-		fs = append(fs, fact{"TTL", "means nothing to this recipe"})
+		fs = append(fs, fact{"TTL", "not used by this recipe"})
 	}
 	fs = append(fs, fact{"seed", fmt.Sprint(r.Seed)}, fact{"worker processes", fmt.Sprint(r.Workers)},
-		fact{"acquires", fmt.Sprintf("%s granted, %s refused, %s given up", count(r.Acquired), count(r.Busy), count(r.Failed-r.Busy+r.Settled))}, fact{"calls of unknown outcome", count(r.Unknown)})
+		fact{"acquires", fmt.Sprintf("%s held, %s busy, %s failed", count(r.Acquired), count(r.Busy), count(r.Failed-r.Busy+r.Settled))}, fact{"calls of unknown outcome", count(r.Unknown)})
 	for _, m := range []struct {
 		name string
 		m    metric
 	}{{"throughput per s", mThroughput()}, {"fairness (Jain)", mFairness()}, {"requests per acquire", mRequests()}, {"server CPU s per 1000", mServerCPU()}, {"client CPU s per 1000", mClientCPU()},
-		{"tries per s", mTries()}, {"woken per release", mWoken()}, {"grants that overtook a waiter", mInversions()}} {
+		{"tries per s", mTries()}, {"woken per release", mWoken()}, {"waiters overtaken", mInversions()}} {
 		if v, ok := m.m.get(r); ok {
 			fs = append(fs, fact{m.name, m.m.format(v)})
 		}
@@ -167,9 +167,6 @@ func numbers(r result) []fact {
 	}
 	if r.UnavailableNS != nil {
 		fs = append(fs, fact{"longest time without a grant", nanos(float64(*r.UnavailableNS))})
-	}
-	if n := r.Busy; n > 0 {
-		fs = append(fs, fact{"tries refused", count(n)})
 	}
 	if l := r.CodeLines; l != nil {
 		fs = append(fs, fact{"lines of code", fmt.Sprintf("%s own, %s shared with the other recipes of its backend", count(l.Recipe), count(l.Shared))})
@@ -184,18 +181,18 @@ func numbers(r result) []fact {
 		fs = append(fs, fact{"arrivals", fmt.Sprintf("%s = %s completed + %s dropped + %s in flight; pacer late p99 %s", count(a.Arrived), count(a.Completed), count(a.Dropped), count(a.InFlight), nanos(float64(a.PacerLateNS)))})
 	}
 	s := r.Safety
-	fs = append(fs, fact{"overlaps", fmt.Sprintf("%s pairs in %s, %s together", count(s.Overlaps), counted(s.OverlapIncidents, "incident", "incidents"), nanos(float64(s.OverlapNS)))},
-		fact{"breaches of the lock's word", count(s.Breaches)}, fact{"contended grants", count(s.ContendedGrants)},
+	fs = append(fs, fact{"overlaps", fmt.Sprintf("%s pairs in %s, %s in total", count(s.Overlaps), counted(s.OverlapIncidents, "incident", "incidents"), nanos(float64(s.OverlapNS)))},
+		fact{"breaches of the guarantee", count(s.Breaches)}, fact{"contended grants", count(s.ContendedGrants)},
 		fact{"token regressions", counted0(s.TokenRegressions)}, fact{"lost updates", counted0(s.LostUpdates)}, fact{"stale writes accepted", counted0(s.StaleWrites)})
 	if l := s.LossSignals; l != nil {
 		text := fmt.Sprintf("%d in time, %d late, %d never", l.InTime, l.Late, l.Missing)
 		if l.Late > 0 {
-			text += fmt.Sprintf(" (at worst %s after the next grant)", nanos(float64(l.WorstLateNS)))
+			text += fmt.Sprintf(" (at most %s after the next grant)", nanos(float64(l.WorstLateNS)))
 		}
-		fs = append(fs, fact{"told of the loss", text})
+		fs = append(fs, fact{"loss reported", text})
 	}
 	if s.Orphans != nil {
-		fs = append(fs, fact{"keys left taken by nobody", count(*s.Orphans)})
+		fs = append(fs, fact{"orphans: keys taken without a holder", count(*s.Orphans)})
 	}
 	if s.TakeoverBoundNS > 0 {
 		fs = append(fs, fact{"longest wait for a free key", fmt.Sprintf("%s (bound %s)", nanos(float64(s.LongestStuckNS)), nanos(float64(s.TakeoverBoundNS)))})
@@ -220,7 +217,7 @@ func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView 
 
 func viewCall(c scenario.WitnessCall) string {
 	if c.Client == history.Controller {
-		return fmt.Sprintf("lockbench itself: %s at %s", clean(c.Kind), stamp(c.InvokeNS))
+		return fmt.Sprintf("lockbench: %s at %s", clean(c.Kind), stamp(c.InvokeNS))
 	}
 	line := fmt.Sprintf("%s, call %d: %s at %s", or(clean(c.Name), fmt.Sprintf("client %d", c.Client)), c.Seq, clean(c.Kind), stamp(c.InvokeNS))
 	if c.ReturnNS != 0 {
@@ -247,7 +244,7 @@ func faultFacts(f scenario.FaultResult) []fact {
 		}
 		return nanos(float64(ns))
 	}
-	others := "nobody, they waited"
+	others := "no, they waited"
 	if f.OthersGrantedNS > 0 {
 		others = "yes, at " + stamp(f.OthersGrantedNS)
 	}
@@ -256,8 +253,8 @@ func faultFacts(f scenario.FaultResult) []fact {
 	}
 	fs := []fact{{"fault", clean(f.Kind)}, {"step", clean(f.Step)}, {"status", clean(f.Status)}, {"reason", clean(f.Reason)}, {"target", clean(f.Target)}, {"mechanism", clean(f.Mechanism)},
 		{"armed", stamp(f.ArmedNS)}, {"injected", at(f.InjectedNS)}, {"healed", at(f.HealedNS)}, {"first grant after the heal", at(f.FirstGrantNS)},
-		{"what it did to the connections", clean(f.Effect)}, {"longest time without a grant", length(f.OutageNS)}, {"from its end to the next grant", length(f.RecoveryNS)},
-		{"granted to others meanwhile", others}, {"longest wait touched by it", length(f.LongestWaitNS)}}
+		{"effect on connections", clean(f.Effect)}, {"longest time without a grant", length(f.OutageNS)}, {"from its end to the next grant", length(f.RecoveryNS)},
+		{"granted to others during it", others}, {"longest wait during it", length(f.LongestWaitNS)}}
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
 

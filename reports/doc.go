@@ -1,15 +1,11 @@
-// Package reports turns a run's folder into what people and machines read: the
-// summary on the terminal, report.html, report.md, the plots, junit.xml and
-// bench.txt.
+// Package reports turns a run's folder into reports: a text summary, report.html,
+// report.md, plots, junit.xml and bench.txt.
 //
-// It reads files only, so a report can be built again at any time, on another
-// machine, from a run that was cut short. Every number comes from result.json,
-// the curves from the latency.hlog of each scenario; nothing is measured here,
-// and what was not measured is shown as "–" with its reason, never as 0.
+// It reads files only, so a report can be rebuilt at any time, on another
+// machine, and from an interrupted run. Every number comes from result.json and
+// every latency curve from the latency.hlog of a scenario. This package measures
+// nothing. A value that was not measured is shown as "–" with the reason, never
+// as 0.
 //
-// One content is built from a document (see content) and rendered three times,
-// as text, Markdown and HTML, so that the three cannot disagree.
-//
-// It may import scenario, hdrhistogram-go and gonum/plot; it knows no servers,
-// recipes or checks.
+// Text, Markdown and HTML are renderings of one content, so they agree.
 package reports

@@ -11,10 +11,9 @@ import (
 
 type result = scenario.Result
 
-// experiment is a set of results that may stand in one table: the same group
-// of the suite, the same load and the same faults, so that only the recipe,
-// the number of clients and the repeat differ. It is found by what the results
-// say, not by their names, so that any suite can be reported.
+// experiment is a set of results that belong in one table: same group of the
+// suite, same load and same faults; recipe, number of clients and repeat differ. It
+// does not depend on names, so that any suite can be reported.
 type experiment struct {
 	group  string
 	load   scenario.Load
@@ -30,7 +29,7 @@ type point struct {
 	clients int
 }
 
-// setting is what must be equal within an experiment.
+// setting holds what is equal within an experiment.
 type setting struct {
 	group, kind, dist, hold, think, arrival string
 	keys, depth, batch, connections         int
@@ -47,7 +46,7 @@ func settingOf(r result) setting {
 		depth: l.Depth, batch: l.Batch, connections: l.Connections, readers: l.Readers,
 	}
 	if l.Kind == scenario.Uncontended || l.Kind == scenario.Takeover {
-		s.keys = 0 // by the number of clients
+		s.keys = 0 // follows the number of clients
 	}
 	return s
 }
@@ -82,7 +81,7 @@ func experiments(results []result) []*experiment {
 		key := id{s, strings.Join(kinds, "+")}
 		e := byID[key]
 		if e == nil && r.Status != scenario.StatusDone && len(kinds) == 0 {
-			// What never ran has no faults to tell where it belongs.
+			// A scenario that did not run has no faults: match it by its setting.
 			e = bySetting[s]
 		}
 		if e == nil {
@@ -102,8 +101,8 @@ func experiments(results []result) []*experiment {
 			e.counts = append(e.counts, p.clients)
 		}
 	}
-	// What ran goes first, so that the rest finds its place; then the rows
-	// are put back into the order of the suite.
+	// Finished scenarios first, so that the others can be matched; then sort the
+	// rows into the order of the suite.
 	for _, r := range results {
 		if r.Status == scenario.StatusDone {
 			add(r)
@@ -131,8 +130,7 @@ func experiments(results []result) []*experiment {
 	return all
 }
 
-// label names what was tested: the recipe, and its topology where that is not
-// the usual one.
+// label is the recipe, and its topology if that is not single.
 func label(r result) string {
 	l := clean(r.Recipe)
 	if l == "" {
@@ -171,7 +169,7 @@ func done(rs []result) []result {
 	return out
 }
 
-// absent says why a subject has no numbers at all, or "".
+// absent is the reason why a subject has no numbers at all, or "".
 func absent(rs []result) string {
 	if len(done(rs)) > 0 || len(rs) == 0 {
 		return ""
@@ -179,8 +177,7 @@ func absent(rs []result) string {
 	return absence(rs[max(0, slices.IndexFunc(rs, cut))])
 }
 
-// cut reports whether a run that did not come to its end left something to
-// tell: figures, or a violation.
+// cut reports whether an unfinished run has figures or a violation.
 func cut(r result) bool {
 	return r.Status != scenario.StatusDone && (r.Acquired > 0 || r.Safety.Verdict == scenario.Unsafe)
 }
@@ -188,7 +185,7 @@ func cut(r result) bool {
 func absence(r result) string {
 	reason := clean(r.Reason)
 	if reason == "" {
-		reason = "the run gives no reason"
+		reason = noReason
 	}
 	status := clean(string(r.Status))
 	if status == "" {
@@ -197,9 +194,8 @@ func absence(r result) string {
 	return status + ": " + reason + soFar(r)
 }
 
-// soFar is what a run that did not come to its end has seen, in brackets: no
-// figure beside those of whole runs, but a violation is one however short the
-// run was. Speed is told of what the user stopped alone: what failed has none.
+// soFar lists the findings of an unfinished run: a violation counts however short
+// the run was. Only an interrupted run has a meaningful speed.
 func soFar(r result) string {
 	if !cut(r) {
 		return ""
@@ -223,7 +219,7 @@ func soFar(r result) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return " (as far as it went: " + strings.Join(seen, ", ") + ")"
+	return " (until then: " + strings.Join(seen, ", ") + ")"
 }
 
 // repeats is the largest number of finished runs of any point.
@@ -239,7 +235,7 @@ func (e *experiment) uncontended() bool { return e.load.Kind == "uncontended" &&
 func (e *experiment) guarded() bool     { return e.load.Kind == "guarded-counter" }
 func (e *experiment) open() bool        { return e.load.Arrival != "" && e.load.Arrival != "closed" }
 
-// conditions says in a line under which conditions the numbers were made.
+// conditions is a line with the conditions of the measurement.
 func (e *experiment) conditions() string {
 	l := e.load
 	var parts []string
@@ -251,7 +247,7 @@ func (e *experiment) conditions() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s, %s", plural(l.Keys, "key", "keys"), clean(d)))
 	case l.Kind == "uncontended":
-		parts = append(parts, "own key each")
+		parts = append(parts, "one key per client")
 	case l.Kind != "":
 		parts = append(parts, clean(l.Kind))
 	}
@@ -276,7 +272,7 @@ func (e *experiment) conditions() string {
 		parts = append(parts, "acquire limit "+l.AcquireLimit.D().String())
 	}
 	if l.WatchLease {
-		parts = append(parts, "clients watch their lease")
+		parts = append(parts, "clients stop at the end of the lease")
 	}
 	if d := e.window(); d != "" {
 		parts = append(parts, "window "+d)
@@ -284,17 +280,17 @@ func (e *experiment) conditions() string {
 	return strings.Join(parts, " · ")
 }
 
-// abilities says what is particular to some kinds of load.
+// abilities lists what is special about some kinds of load.
 func abilities(l scenario.Load) []string {
 	var parts []string
 	if l.Readers > 0 {
 		parts = append(parts, fmt.Sprintf("%g %% readers", 100*l.Readers))
 	}
 	if l.Depth > 0 {
-		parts = append(parts, fmt.Sprintf("locked %d deep", l.Depth))
+		parts = append(parts, fmt.Sprintf("%d locks deep", l.Depth))
 	}
 	if l.Batch > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d keys at once", l.Batch, l.Keys))
+		parts = append(parts, fmt.Sprintf("%d of %d keys per acquire", l.Batch, l.Keys))
 	}
 	if l.Connections > 0 {
 		parts = append(parts, "pool of "+plural(l.Connections, "connection", "connections"))
@@ -302,7 +298,7 @@ func abilities(l scenario.Load) []string {
 	return parts
 }
 
-// brief tells an experiment from others in a few words.
+// brief identifies an experiment in a few words.
 func (e *experiment) brief() string {
 	b := clean(e.load.Kind)
 	if g := clean(e.group); g != "" && g != b && g != "contended" {
@@ -320,8 +316,7 @@ func (e *experiment) window() string {
 	return nanos(s.med)
 }
 
-// title names the experiment: its group where the suite gave one that says
-// more than the workload does.
+// title is the experiment's group, or else its workload, and its faults.
 func (e *experiment) title() string {
 	t := clean(e.group)
 	if t == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // meantToFail reports whether every subject of an experiment is a real lock that
-// is expected to fail there: how fast it does so is nobody's question.
+// is expected to fail there: its speed does not matter.
 func (e *experiment) meantToFail() bool {
 	rs := e.all()
 	return len(rs) > 0 && !slices.ContainsFunc(rs, func(r result) bool { return len(failures(r.Expect)) == 0 || r.Backend == reference })
@@ -26,18 +26,18 @@ func failures(e scenario.Expect) []string {
 	return list
 }
 
-// manyFailures is from how many experiments on in which a real lock must fail
-// they are told together.
+// manyFailures is the number of experiments with expected failures from which on
+// they share a table.
 const manyFailures = 4
 
-// failed shows locks that are known to fail, and whether they did. Where lockbench
-// does not see a failure that is certain, lockbench is broken.
+// failed lists locks that are known to fail, and whether they did. If lockbench does
+// not see such a failure, lockbench is broken.
 func (b *builder) failed(es []*experiment) section {
-	s := section{Title: "KNOWN FAILURES", Lead: "Each lock in the scenario that breaks it. A failure that is no longer seen means that the tester is broken."}
+	s := section{Title: "KNOWN FAILURES", Lead: "Each lock in the scenario that breaks it. If lockbench does not see the failure, lockbench itself is broken."}
 	if matrixed(es) {
 		return s
 	}
-	t := table{Head: "scenario", Cols: []column{{Name: "recipe", Left: true}, {Name: "must", Left: true}, {Name: "did", Left: true}, {Name: "because of", Left: true}}}
+	t := table{Head: "scenario", Cols: []column{{Name: "recipe", Left: true}, {Name: "expected", Left: true}, {Name: "seen", Left: true}, {Name: "cause", Left: true}}}
 	n := 0
 	for _, e := range es {
 		fails := false
@@ -46,9 +46,9 @@ func (b *builder) failed(es []*experiment) section {
 			if len(rs) == 0 || rs[0].Backend == reference {
 				continue
 			}
-			must := "hold"
+			must := "safe"
 			if list := failures(rs[0].Expect); len(list) > 0 {
-				must, fails = "be "+strings.Join(list, ", "), true
+				must, fails = strings.Join(list, ", "), true
 			}
 			did := 0
 			for _, r := range rs {
@@ -72,7 +72,7 @@ func (b *builder) failed(es []*experiment) section {
 	return s
 }
 
-// causes lists what made the violations of some runs, the most frequent first.
+// causes lists the causes of the violations, the most frequent first.
 func causes(rs []result) string {
 	n := map[string]int64{}
 	var names []string

@@ -89,8 +89,8 @@ func TestSafeIsNotAll(t *testing.T) {
 		if !matrix {
 			d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
 			want = []string{
-				"etcd/mutex (nobody was granted it for 5.00s), but it was free and yet granted to nobody for too long",
-				"etcd/mutex (nobody was granted it for 5.00s), but its promise was broken",
+				"etcd/mutex (no grant for 5.00s), but it stayed free too long while clients waited",
+				"etcd/mutex (no grant for 5.00s), but it broke its guarantee",
 			}
 		}
 		text := strings.Join(answers(run{doc: d}, experiments(loads(d.Scenarios))), "\n")

@@ -19,9 +19,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// figure is one picture: a title that says what is shown, a line under it that
-// says under which conditions, the plots one below the other, and a legend
-// beside them, where it covers no data.
+// figure is one picture: a title, a line with the conditions, the plots one below
+// the other, and a legend beside them.
 type figure struct {
 	name     string // of its files, without extension
 	title    string
@@ -32,7 +31,7 @@ type figure struct {
 	plots    []*plot.Plot
 	legend   []entry
 	marks    bool   // the legend shows marks as well as lines
-	yLabel   string // of all plots together, where each has none of its own
+	yLabel   string // of all plots together, if they have none of their own
 }
 
 type entry struct {
@@ -86,16 +85,16 @@ func (f figure) draw(c draw.Canvas) {
 
 func labelStyle() text.Style { return textStyle(sans(10), ink) }
 
-// areas divides a canvas among the plots, and tells what all their axes span.
+// areas divides a canvas among the plots; axes is the area of all their axes.
 func (f figure) areas(c draw.Canvas) (whole []draw.Canvas, axes vg.Rectangle) {
 	n := vg.Length(len(f.plots))
-	// The lowest plot carries the labels of the axis for all.
+	// The lowest plot has the labels of the x axis for all.
 	var foot vg.Length
 	if n > 1 {
 		foot = vg.Points(axisHeight)
 	}
 	each := (c.Max.Y - c.Min.Y - foot) / n
-	// Plots below one another share their edges.
+	// Align the left and right edges of the plots.
 	left, right := c.Min.X, c.Max.X
 	canvases := make([]draw.Canvas, len(f.plots))
 	for i, p := range f.plots {

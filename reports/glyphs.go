@@ -7,18 +7,18 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The plotting library's marks of strokes are hair thin: a single small one is
-// lost. These are drawn with a line that is seen.
+// The lines of the plotting library's glyphs are too thin for a small glyph to be
+// visible.
 const (
 	markLine  = 1.4 // points
-	smallMark = 2.5 // points: the radius of the smallest mark that stands alone
+	smallMark = 2.5 // points: radius of the smallest glyph
 )
 
 // diamond is a filled mark.
 type diamond struct{}
 
 func (diamond) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
-	r := sty.Radius * 1.3 // then it weighs as much as a circle
+	r := sty.Radius * 1.3 // as large as a circle
 	var p vg.Path
 	p.Move(vg.Point{X: at.X - r, Y: at.Y})
 	p.Line(vg.Point{X: at.X, Y: at.Y + r})
@@ -40,14 +40,13 @@ func (ring) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
 	c.Stroke(p)
 }
 
-// strokes is a mark of two lines through its middle, each given by where it ends,
-// in radii.
+// strokes is a glyph of two lines through its middle; each is given by its end, in
+// radii.
 type strokes [2]vg.Point
 
 func plus() strokes { return strokes{{X: 1}, {Y: 1}} }
 
-// cross marks where something ended, or that it never happened: no subject is
-// drawn as one.
+// cross marks an end or a missing value; no subject is drawn as a cross.
 func cross() strokes { return strokes{{X: 0.8, Y: 0.8}, {X: 0.8, Y: -0.8}} }
 
 func (s strokes) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {

@@ -15,13 +15,12 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// The tag of the histograms that the curves are drawn from; latency.hlog has
-// more of them.
+// The tag of the histograms for the curves; latency.hlog has other tags too.
 const tagAcquire = "acquire"
 
 // latencies merges the intervals of one tag in the latency.hlog files of some
-// runs. It returns nil if there are none. A file that is damaged gives an
-// error: half a histogram would be a false curve.
+// runs. It returns nil if there are none, and an error if a file is damaged: half
+// a histogram would be a wrong curve.
 func (r run) latencies(rs []result, tag string) (*hdrhistogram.Histogram, error) {
 	var sum *hdrhistogram.Histogram
 	for _, res := range done(rs) {
@@ -52,8 +51,8 @@ func (r run) latencies(rs []result, tag string) (*hdrhistogram.Histogram, error)
 	return sum, nil
 }
 
-// merge reads a histogram log and adds up the intervals of one tag. Lines of
-// other tags are not handed to the decoder, which would decode them all.
+// merge reads a histogram log and adds up the intervals of one tag. It filters the
+// lines first, since the decoder would decode every tag.
 func merge(in io.Reader, tag string) (*hdrhistogram.Histogram, error) {
 	var lines bytes.Buffer
 	s := bufio.NewScanner(in)

@@ -44,8 +44,8 @@ type clusterView struct {
 
 type nodeView struct{ Name, Address, Command, Log string }
 
-// renderHTML writes one page that needs nothing else: style and plots are in
-// it, there are no scripts, and its links lead to files of the run's folder.
+// renderHTML renders a content as one self-contained page: style and plots are in
+// it, there are no scripts, and links refer to files in the run's folder.
 func renderHTML(c *content, r run) ([]byte, error) {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"marks":   func(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") },
@@ -61,7 +61,7 @@ func renderHTML(c *content, r run) ([]byte, error) {
 	}
 	p := page{content: c, Style: template.CSS(pageStyle), Details: details(r), EnvNote: r.envNote}
 	for _, f := range c.Plots {
-		// Made by the SVG writer, which escapes every text it is given.
+		// The SVG writer escapes every text.
 		p.Figures = append(p.Figures, figureView{f, template.HTML(f.Inline)})
 	}
 	if r.env != nil {

@@ -28,7 +28,7 @@ func interruptedDoc() scenario.Document {
 	return d
 }
 
-// What a stopped run has seen is told, and which servers it saw it on; it is not
+// The findings and the servers of an interrupted run are reported; it is not
 // mixed with what came to its end.
 func TestInterruptedTellsWhatThereWas(t *testing.T) {
 	d := interruptedDoc()
@@ -49,20 +49,20 @@ func TestInterruptedTellsWhatThereWas(t *testing.T) {
 			}
 		}
 	}
-	const figures = "(as far as it went: 14.4 acquires/s in 20.0s, wait p99 198ms, verdict unsafe, 113 overlaps)"
+	const figures = "(until then: 14.4 acquires/s in 20.0s, wait p99 198ms, verdict unsafe, 113 overlaps)"
 	for _, want := range [][2]string{
 		{"SERVERS redis", "redis 7.0.15"}, {"SERVERS redis", "memory only"},
 		{"SERVERS etcd", "etcd 3.7.3"}, // up, though none of its scenarios ran
 		{"SERVERS memcached", "missing: "},
 		{"SAFETY redis/token", figures},
 		{"SAFETY etcd/mutex", "interrupted: the run was interrupted before it began"},
-		{"CONTENDED mysql/lease-row", "[contended-mysql-lease-row-16c-r3 is not among these figures: interrupted: " + stoppedEarly + " (as far as it went: "},
+		{"CONTENDED mysql/lease-row", "[contended-mysql-lease-row-16c-r3 is not included: interrupted: " + stoppedEarly + " (until then: "},
 	} {
 		if !strings.Contains(text[want[0]], want[1]) {
 			t.Errorf("%s does not say %q but:\n%s", want[0], want[1], text[want[0]])
 		}
 	}
-	if strings.Contains(text["CONTENDED redis/token"], "not among") || strings.Contains(text["SERVERS redis"], "interrupted") {
+	if strings.Contains(text["CONTENDED redis/token"], "not included") || strings.Contains(text["SERVERS redis"], "interrupted") {
 		t.Errorf("whole repeats are called cut short: %s%s", text["CONTENDED redis/token"], text["SERVERS redis"])
 	}
 	for _, n := range c.Notes {
@@ -70,14 +70,14 @@ func TestInterruptedTellsWhatThereWas(t *testing.T) {
 			t.Errorf("a note that nothing points to: %s", n)
 		}
 	}
-	if !strings.HasSuffix(c.Subtitle, "INTERRUPTED before its end") {
-		t.Errorf("the subtitle is silent: %s", c.Subtitle)
+	if !strings.HasSuffix(c.Subtitle, "INTERRUPTED") {
+		t.Errorf("the subtitle does not say INTERRUPTED: %s", c.Subtitle)
 	}
-	told := false
+	found := false
 	for _, s := range c.Surprises {
-		told = told || s.Kind == "interrupted" && s.Text == stoppedEarly+" "+figures
+		found = found || s.Kind == "interrupted" && s.Text == stoppedEarly+" "+figures
 	}
-	if !told {
+	if !found {
 		t.Errorf("what was seen is in no line of the summary: %+v", c.Surprises)
 	}
 

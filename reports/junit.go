@@ -20,7 +20,7 @@ type junitSuite struct {
 	Cases []junitCase `xml:"testcase"`
 }
 
-// junitTotals is what all suites, and each, have in common.
+// junitTotals are the attributes of the whole and of each suite.
 type junitTotals struct {
 	Name     string `xml:"name,attr"`
 	Tests    int    `xml:"tests,attr"`
@@ -46,9 +46,9 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit writes a case per scenario, for CI servers. What is inconclusive is a
-// failure of that type: silence must not turn a build green. A scenario that
-// the user stopped is an error for the same reason.
+// junit writes a case per scenario, for CI servers. An inconclusive scenario is a
+// failure and an interrupted one is an error: a missing answer must not turn a
+// build green.
 func junit(d scenario.Document) ([]byte, error) {
 	all := junitSuites{junitTotals: junitTotals{Name: "lockbench " + clean(d.Suite)}}
 	at := map[string]int{}
@@ -94,37 +94,37 @@ func junit(d scenario.Document) ([]byte, error) {
 
 func testCase(r result) junitCase {
 	c := junitCase{Name: clean(r.Name), Class: "lockbench." + strings.ReplaceAll(clean(r.Recipe), "/", "."), Time: xmlSeconds(r.DurationNS)}
-	reason := or(clean(r.Reason), "the run gives no reason")
-	said := reasons(r)
+	reason := or(clean(r.Reason), noReason)
+	text := reasons(r)
 	o := outcomeOf(r)
 	surprises := make([]string, 0, len(r.Surprises))
 	for _, s := range r.Surprises {
 		surprises = append(surprises, reasonOf(o, s))
 	}
-	msg := or(strings.Join(surprises, "; "), "the run says no more")
+	msg := or(strings.Join(surprises, "; "), "no reason recorded")
 	switch o {
 	case outcomeMissing:
 		c.Skipped = &junitMessage{Message: reason}
 	case outcomeFailed, outcomeInterrupted:
-		c.Error = &junitMessage{Type: string(o), Message: reason + soFar(r), Text: said}
+		c.Error = &junitMessage{Type: string(o), Message: reason + soFar(r), Text: text}
 	case outcomeWrong:
-		c.Failure = &junitMessage{Type: "not as expected", Message: msg, Text: said}
+		c.Failure = &junitMessage{Type: "not as expected", Message: msg, Text: text}
 	case outcomeInconclusive:
-		c.Failure = &junitMessage{Type: "inconclusive", Message: msg, Text: said}
+		c.Failure = &junitMessage{Type: "inconclusive", Message: msg, Text: text}
 	default:
-		c.SystemOut = said
+		c.SystemOut = text
 	}
 	return c
 }
 
-// reasons gives the answers with their sentences, a line each.
+// reasons lists the answers with their reasons, a line each.
 func reasons(r result) string {
 	if r.Status != scenario.StatusDone && !cut(r) {
 		return ""
 	}
 	var lines []string
 	for _, a := range answerKinds {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.name, or(clean(a.get(r.Safety)), scenario.Undecided), clean(r.Safety.Why[a.name])), ": "))
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.name, or(clean(a.get(r.Safety)), scenario.Undecided), a.why(r.Safety)), ": "))
 	}
 	return strings.Join(lines, "\n")
 }

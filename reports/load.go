@@ -16,23 +16,22 @@ type run struct {
 	dir string // "" for a document alone
 	doc scenario.Document
 	env *scenario.Environment // nil: see envNote
-	// envNote tells why there is no environment.
+	// envNote is the reason why there is no environment.
 	envNote string
 }
 
-// load reads a run's folder. Without environment.json the report is poorer,
-// not impossible.
+// load reads a run's folder; environment.json may be missing.
 func load(dir string) (run, error) {
 	r := run{dir: dir}
 	path := filepath.Join(dir, scenario.FileResult)
 	if err := readJSON(path, &r.doc); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return run{}, fmt.Errorf("no %s in %s: not a run's folder, or a run that ended before its first scenario: %w", scenario.FileResult, dir, err)
+			return run{}, fmt.Errorf("no %s in %s: not a run's folder, or the run ended before its first scenario: %w", scenario.FileResult, dir, err)
 		}
 		return run{}, fmt.Errorf("read the results: %w", err)
 	}
 	if r.doc.Schema > scenario.SchemaVersion {
-		return run{}, fmt.Errorf("%s has schema %d and this lockbench reads up to %d: build the report with the lockbench that made the run (%q) or a newer one", path, r.doc.Schema, scenario.SchemaVersion, r.doc.Lockbench)
+		return run{}, fmt.Errorf("%s has schema %d, and this lockbench reads at most %d: use the version that made the run (%q) or a newer one", path, r.doc.Schema, scenario.SchemaVersion, r.doc.Lockbench)
 	}
 	var env scenario.Environment
 	switch err := readJSON(filepath.Join(dir, scenario.FileEnvironment), &env); {
@@ -57,7 +56,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// has tells whether the run's folder holds a file; name is slash-separated.
+// has reports whether the run's folder has a file; name is slash-separated.
 func (r run) has(name string) bool {
 	if r.dir == "" || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return false
@@ -66,16 +65,15 @@ func (r run) has(name string) bool {
 	return err == nil
 }
 
-// links leads from a report to the files that its numbers come from; those of
-// the reports themselves are left out.
+// links are the run's files that the numbers come from.
 func links(r run) []link {
 	var out []link
 	for _, l := range []link{
 		{scenario.FileResult, "every number of this report, and more"},
 		{scenario.FileEnvironment, "host, versions, settings read back from the servers"},
-		{scenario.FileSuite, "what was run, resolved, with the seed: run it again with lockbench run"},
-		{FileBench, "the figures for benchstat"},
-		{FileJUnit, "the outcomes for CI"},
+		{scenario.FileSuite, "the resolved suite with its seed; repeat it with lockbench run"},
+		{FileBench, "the numbers for benchstat"},
+		{FileJUnit, "the results for CI"},
 		{scenario.DirScenarios, "a folder per scenario: history (every call), latency.hlog (histograms by second), faults.jsonl, samples.json"},
 		{scenario.DirServers, "the servers' logs"},
 	} {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// renderMarkdown writes a content for a repository or a pull request, in
-// GitHub's Markdown.
+// renderMarkdown renders a content as GitHub Markdown.
 func renderMarkdown(c *content) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
@@ -16,13 +15,13 @@ func renderMarkdown(c *content) string {
 	}
 	p("\n**%s**\n", md(c.Closing))
 	if len(c.Surprises) > 0 {
-		p("\n## Not as expected, or not decided\n\n")
+		p("\n## Not passed\n\n")
 		for _, s := range c.Surprises {
 			p("- **%s**: %s: %s\n", md(s.Kind), md(s.Scenario), md(s.Text))
 		}
 	}
 	if len(c.Answers) > 0 {
-		p("\n## Answers\n\n")
+		p("\n## Summary\n\n")
 		for _, a := range c.Answers {
 			p("- %s\n", md(a))
 		}
@@ -48,7 +47,7 @@ func renderMarkdown(c *content) string {
 	if len(c.Notes) > 0 {
 		p("\n## Notes\n\n")
 		for i, n := range c.Notes {
-			// Numbers written out: a list would count by itself.
+			// Not a list, which would number itself.
 			p("<sup>%d</sup> %s  \n", i+1, md(n))
 		}
 	}
@@ -61,7 +60,7 @@ func renderMarkdown(c *content) string {
 	return b.String()
 }
 
-// heading turns the capitals that the terminal shows into a title.
+// heading turns the capitals of the text report into a title.
 func heading(s string) string {
 	return upper(strings.ToLower(s))
 }
@@ -121,5 +120,5 @@ func mdMarks(ns []int) string {
 var mdEscaper = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "\\", "\\\\", "~", "\\~", "#", "\\#", "@", "&#64;", "!", "\\!", "$", "\\$")
 
-// md makes s plain text in Markdown, whatever is in it.
+// md escapes s for Markdown.
 func md(s string) string { return mdEscaper.Replace(clean(s)) }

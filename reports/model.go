@@ -1,16 +1,16 @@
 package reports
 
-// content is everything that a report says, before any format: text, Markdown
-// and HTML are renderings of it.
+// content is everything in a report, before it gets a format: text, Markdown and
+// HTML are renderings of it.
 type content struct {
 	Title     string
 	Subtitle  string
 	Facts     []fact
-	Answers   []string // the questions people came with, answered
+	Answers   []string // the main results, a sentence each
 	Sections  []section
-	Notes     []string // footnotes; a mark n points at Notes[n-1]
+	Notes     []string // footnotes; mark n refers to Notes[n-1]
 	Surprises []surprise
-	Closing   string // one line: how much came out as expected
+	Closing   string // one line: how many scenarios passed
 	ClosingOK bool
 
 	Plots     []plotFile
@@ -18,7 +18,7 @@ type content struct {
 	Links     []link
 }
 
-// link leads to a file of the run, where the numbers come from.
+// link refers to a file of the run.
 type link struct{ Path, What string }
 
 type fact struct{ Name, Value string }
@@ -36,22 +36,21 @@ type table struct {
 	Cols  []column
 	Rows  []row
 	Below []string // sentences under the table
-	// Detail tables stand in the HTML and Markdown reports only: the summary
-	// on the terminal is to fit a screen or two.
+	// Detail tables are left out of the text report, to keep it short.
 	Detail bool
 }
 
 type column struct {
-	Group string // neighbours with the same group stand under one heading
+	Group string // neighbours with the same group share a heading
 	Name  string
-	Left  bool // text; numbers stand right
+	Left  bool // left-aligned text; numbers are right-aligned
 }
 
 type row struct {
 	Head  string
 	Marks []int
-	// Span replaces the cells by one text across the table: a backend that
-	// is missing keeps its row.
+	// Span replaces the cells by one text across the table, for example for a
+	// missing backend.
 	Span  string
 	Class class
 	Cells []cell
@@ -59,12 +58,12 @@ type row struct {
 
 type cell struct {
 	Text  string
-	Hover string // what HTML shows of it on request
+	Hover string // tooltip in HTML
 	Class class
 	Marks []int
 }
 
-// class says how a cell is to be read; colours follow it.
+// class decides the colour of a text.
 type class string
 
 const (
@@ -75,14 +74,14 @@ const (
 	mute  class = "mute"
 )
 
-// surprise is an expectation that was not met, or not decided.
+// surprise is an expectation that was not met or not decided.
 type surprise struct {
 	Scenario string
 	Kind     string // "not as expected", "inconclusive", "failed", "missing", "interrupted"
 	Text     string
 }
 
-// builder collects the footnotes while the sections are built.
+// builder builds the sections and collects their footnotes.
 type builder struct {
 	run   run
 	notes []string
@@ -95,7 +94,7 @@ func newBuilder(r run) *builder {
 	return &builder{run: r, marks: map[string]int{}, warned: map[string]*alike{}}
 }
 
-// note returns the mark of a footnote; the same words get the same mark.
+// note returns the mark of a footnote; equal texts get the same mark.
 func (b *builder) note(text string) int {
 	if n, ok := b.marks[text]; ok {
 		return n
@@ -105,7 +104,7 @@ func (b *builder) note(text string) int {
 	return len(b.notes)
 }
 
-// dash is the cell of what was not measured.
+// dash is the cell of a value that was not measured.
 func (b *builder) dash(reason string) cell {
 	return cell{Text: none, Class: mute, Marks: []int{b.note(reason)}}
 }
@@ -115,7 +114,7 @@ func (b *builder) cell(runs []result, what string, m metric) cell {
 	if s := statOf(runs, m.get); s.n > 0 {
 		c := cell{Text: m.format(s.med)}
 		if want := len(done(runs)); s.n < want {
-			c.Marks = []int{b.note(what + ": the median of " + count(int64(s.n)) + " of " + count(int64(want)) + " repeats; the others did not measure it: " + why(unmeasured(runs, m), m.field))}
+			c.Marks = []int{b.note(what + ": the median of " + count(int64(s.n)) + " of " + count(int64(want)) + " repeats; not measured in the others: " + why(unmeasured(runs, m), m.field))}
 		}
 		return c
 	}

@@ -8,8 +8,11 @@ import (
 	"unicode"
 )
 
-// none stands where nothing was measured.
+// none is shown for a value that was not measured.
 const none = "–"
+
+// noReason is shown where result.json has no reason.
+const noReason = "no reason recorded"
 
 // digits3 prints v with three significant digits: 1.24, 12.4, 124.
 func digits3(v float64) string {
@@ -60,8 +63,7 @@ func nanos(ns float64) string {
 	return scaled(ns, []unit{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}})
 }
 
-// stamp prints a point in time of a scenario, in seconds: two that differ by
-// microseconds must be told apart.
+// stamp prints a point in time of a scenario in seconds, with microseconds.
 func stamp(ns int64) string { return strconv.FormatFloat(float64(ns)/1e9, 'f', 6, 64) + "s" }
 
 // rate prints a number that was estimated: 412, 61.2k, 1.24M.
@@ -102,8 +104,8 @@ func size(n int64) string {
 	return scaled(float64(n), []unit{{1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}, {1, " B"}})
 }
 
-// clean makes s one line without anything that moves a cursor or hides text:
-// what a server says of itself ends up on terminals.
+// clean makes s one line without control characters: texts from servers end up on
+// terminals.
 func clean(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
 	return strings.Map(func(r rune) rune {
@@ -121,7 +123,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// list joins words as a sentence does: "a", "a and b", "a, b and c".
+// list joins words: "a", "a and b", "a, b and c".
 func list(words []string) string {
 	switch len(words) {
 	case 0:

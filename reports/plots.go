@@ -20,8 +20,8 @@ const (
 	figureHeight = 360
 )
 
-// drawPlots draws every figure that the run has data for. The notes name those
-// it has none for.
+// drawPlots draws every figure for which the run has data. The notes name the
+// missing curves.
 func drawPlots(r run) ([]plotFile, []string, error) {
 	es := experiments(loads(r.doc.Scenarios))
 	ls := looks(es)
@@ -36,7 +36,7 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 		if len(f.plots) == 0 {
 			return
 		}
-		// Two experiments may have one name.
+		// Two experiments can have the same name.
 		names[f.name]++
 		if n := names[f.name]; n > 1 {
 			f.name = fmt.Sprintf("%s-%d", f.name, n)
@@ -53,7 +53,7 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 			}
 			add(throughput(e, ls), "")
 		case len(e.faults) == 0 && matrixed(es):
-			// Who looks for faults does not ask for speed.
+			// A run of many faults is not about speed.
 		case len(e.faults) == 0:
 			n := e.counts[len(e.counts)-1]
 			add(waitRanges(e, n, ls), "")
@@ -61,7 +61,7 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 			add(throughput(e, ls), "")
 		default:
 			add(takeoverTimes(e, ls), "")
-			if e.load.Kind != scenario.Takeover { // whose grants are the takeovers alone
+			if e.load.Kind != scenario.Takeover { // its only grants are the takeovers
 				add(overTime(e, ls), "")
 			}
 		}
@@ -78,7 +78,7 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 	return files, notes, errors.Join(errs...)
 }
 
-// fileName makes a name fit for a file out of words.
+// fileName makes a file name out of words.
 func fileName(words ...string) string {
 	s := strings.Map(func(c rune) rune {
 		switch {
@@ -100,12 +100,11 @@ func (e *experiment) at(clients int) string {
 	return plural(clients, "client", "clients")
 }
 
-// percentiles draws acquire latency by percentile, the tail at full length: the
-// axis counts nines.
+// percentiles draws acquire latency by percentile, on an axis that counts nines.
 func percentiles(r run, e *experiment, clients int, ls map[string]look, what string) (figure, string) {
 	f := figure{
 		name: fileName("latency-percentiles", e.title(), fmt.Sprintf("%dc", clients)), title: upper(what) + ", " + e.at(clients), subtitle: e.figureConditions(clients),
-		caption: "How long an acquire took, by percentile, from the latency.hlog files (all repeats together). Lower is better; each step to the right is ten times rarer.",
+		caption: "How long an acquire took, by percentile, from the latency.hlog files (all repeats together). Lower is better; from 90% on, each label to the right is ten times rarer.",
 		width:   figureWidth, height: figureHeight, marks: true,
 	}
 	p := newPlot("percentile of acquires", "acquire latency")
@@ -153,8 +152,8 @@ func percentiles(r run, e *experiment, clients int, ls map[string]look, what str
 	return f, note
 }
 
-// curve walks the percentiles in equal steps of the logarithm of 1/(1-p), as
-// far as the number of values carries.
+// curve has points at equal steps of the logarithm of 1/(1-p), up to the number of
+// values.
 func curve(h *hdrhistogram.Histogram) plotter.XYs {
 	var pts plotter.XYs
 	end := math.Log10(float64(h.TotalCount()))
@@ -167,7 +166,7 @@ func curve(h *hdrhistogram.Histogram) plotter.XYs {
 	return append(pts, plotter.XY{X: pts[len(pts)-1].X, Y: float64(max(h.Max(), 1))})
 }
 
-// ticked picks the points at the axis' labels, which carry the marks.
+// ticked picks the points at the labels of the axis, which get a mark.
 func ticked(pts plotter.XYs) plotter.XYs {
 	var out plotter.XYs
 	i := 0
@@ -204,7 +203,7 @@ func throughput(e *experiment, ls map[string]look) figure {
 	}
 	f := figure{
 		name: fileName("throughput-vs-clients", e.title()), title: "Acquires per second against the number of clients", subtitle: e.figureConditions(0),
-		caption: "Completed acquires per second, all clients together. Higher is better; both axes are logarithmic. Where runs were repeated, the median, and bars from the lowest to the highest.",
+		caption: "Completed acquires per second, all clients together. Higher is better; both axes are logarithmic. Repeated runs: the median, with bars from the lowest to the highest.",
 		width:   figureWidth, height: figureHeight, marks: true,
 	}
 	p := newPlot("clients", "acquires per second")
@@ -242,8 +241,8 @@ func throughput(e *experiment, ls map[string]look) figure {
 	return f
 }
 
-// figureConditions are the experiment's, with the number of clients where the
-// figure shows one of several.
+// figureConditions are the experiment's conditions, with the number of clients if
+// the figure shows one of several.
 func (e *experiment) figureConditions(clients int) string {
 	c := e.conditions()
 	if len(e.counts) > 1 && clients > 0 {
@@ -251,7 +250,7 @@ func (e *experiment) figureConditions(clients int) string {
 	}
 	if !e.uncontended() {
 		if w := e.policy(); w != "" {
-			c += " · polling recipes " + w
+			c += " · polling recipes: " + w
 		}
 	}
 	if n := e.repeats(); n > 1 {

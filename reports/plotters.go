@@ -33,13 +33,13 @@ func (v vertical) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// shade marks faults over the full height: a line where each began, and the
-// time for which it lasted.
+// shade marks faults over the full height: a line at the beginning, shaded until
+// the end.
 type shade []shaded
 
 type shaded struct {
 	span
-	name string // "" where all that is marked is of one kind
+	name string // "" if all faults are of one kind
 }
 
 func (s shade) Plot(c draw.Canvas, p *plot.Plot) {
@@ -57,7 +57,7 @@ func (s shade) Plot(c draw.Canvas, p *plot.Plot) {
 		if at >= c.Min.X {
 			c.StrokeLine2(draw.LineStyle{Color: hurt, Width: vg.Points(1)}, at, c.Min.Y, at, c.Max.Y)
 		}
-		if b.name != "" { // below one another: they may have begun together
+		if b.name != "" { // one below the other: they can begin together
 			named++
 			sty := textStyle(sans(7), hurt)
 			sty.YAlign = text.YTop
@@ -81,8 +81,8 @@ func (l corner) Plot(c draw.Canvas, _ *plot.Plot) {
 // longest, on a logarithmic axis.
 func waitRanges(e *experiment, clients int, ls map[string]look) figure {
 	f := figure{
-		name: fileName("wait-under-contention", e.title(), fmt.Sprintf("%dc", clients)), title: "How long a client waited for a wanted lock, " + e.at(clients), subtitle: e.figureConditions(clients),
-		caption: "From the call of an acquire to its grant: median, 90th and 99th percentile and the longest wait (the median of the repeats for each). Further left is better; the axis is logarithmic.",
+		name: fileName("wait-under-contention", e.title(), fmt.Sprintf("%dc", clients)), title: "How long a client waited for a contended lock, " + e.at(clients), subtitle: e.figureConditions(clients),
+		caption: "Time from the call of acquire to the grant: median, 90th and 99th percentile and maximum (each the median of the repeats). Further left is better; the axis is logarithmic.",
 		width:   figureWidth,
 	}
 	p := newPlot("wait until the grant", "")
@@ -152,7 +152,7 @@ func (w waitRows) Plot(c draw.Canvas, p *plot.Plot) {
 				radius = 3
 			}
 			c.DrawGlyph(draw.GlyphStyle{Color: row.look.color, Radius: vg.Points(radius), Shape: markOf(j)}, vg.Point{X: x(q), Y: at})
-			// A name that would lie upon the one before it is left out.
+			// Leave out a name that would cover the one before it.
 			if x(q)-last > vg.Points(20) {
 				c.FillText(sty, vg.Point{X: x(q), Y: at + vg.Points(6)}, names[j])
 				last = x(q)
@@ -171,12 +171,12 @@ func markOf(quantile int) draw.GlyphDrawer {
 	return ring{}
 }
 
-// overTime draws grants per second around a fault, a panel per recipe, the
-// fault's time shaded: an empty stretch is everybody waiting.
+// overTime draws grants per second around a fault, a panel per recipe. In an empty
+// stretch all clients wait.
 func overTime(e *experiment, ls map[string]look) figure {
 	f := figure{
 		name: fileName("throughput-over-time", e.title()), title: "Grants per second around " + clean(list(e.faults)), subtitle: "line: the fault begins, shaded: while it lasts · " + e.figureConditions(0),
-		caption: "Grants in each second of the measured window; a line where a fault began, shaded until it was healed. An empty stretch means that everybody waited. The first repeat of each recipe.",
+		caption: "Grants in each second of the measured window. A line marks the beginning of a fault; the time until it was healed is shaded. In an empty stretch all clients waited. First repeat of each recipe.",
 		width:   figureWidth,
 	}
 	end, most := 0.0, 1.0
@@ -217,7 +217,7 @@ func overTime(e *experiment, ls map[string]look) figure {
 		f.plots = append(f.plots, p)
 	}
 	f.yLabel = "grants per second"
-	// A panel alone needs as much height as its axis has name.
+	// A single panel must be as high as the name of its axis.
 	f.height = vg.Points(max(86+76*float64(len(panels)), 215))
 	return f
 }
@@ -249,8 +249,8 @@ func (b columns) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// faultSpans is when the faults of a run lasted. Most that happen at once end
-// when they begin.
+// faultSpans are the times of a run's faults. An instant fault ends when it
+// begins.
 func faultSpans(r result) shade {
 	var s shade
 	several := slices.ContainsFunc(r.Faults, func(f scenario.FaultResult) bool { return f.Kind != r.Faults[0].Kind })

@@ -7,9 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// price: what a recipe costs, in one line: requests of an acquire when nobody
-// else wants the lock and when many do, how many clients a release wakes, and
-// what there is to write.
+// price: the cost of each recipe in one line: requests per acquire with and without
+// contention, clients woken per release, and lines of code.
 func (b *builder) price(es []*experiment) table {
 	alone, many := widest(es, scenario.Uncontended), widest(es, scenario.HotKey)
 	if alone == nil || many == nil || !slices.ContainsFunc(slices.Concat(alone.all(), many.all()), priced) {
@@ -17,9 +16,9 @@ func (b *builder) price(es []*experiment) table {
 	}
 	n, crowd := alone.counts[len(alone.counts)-1], many.counts[len(many.counts)-1]
 	t := table{
-		Title: fmt.Sprintf("each recipe: alone with %s on keys of their own, contended with %s on one key", plural(n, "client", "clients"), plural(crowd, "client", "clients")),
+		Title: fmt.Sprintf("each recipe: alone (%s, one key each) and contended (%s on one key)", plural(n, "client", "clients"), plural(crowd, "client", "clients")),
 		Head:  "recipe", Cols: []column{{Group: "requests per acquire", Name: "alone"}, {Group: "requests per acquire", Name: "contended"},
-			{Group: "woken", Name: "per release"}, {Group: "overtaken", Name: "in the queue"}, {Group: "lines of code", Name: "own"}, {Group: "lines of code", Name: "shared"}},
+			{Group: "woken", Name: "per release"}, {Group: "waiters", Name: "overtaken"}, {Group: "lines of code", Name: "own"}, {Group: "lines of code", Name: "shared"}},
 	}
 	for _, name := range slices.Concat(alone.rows, without(many.rows, alone.rows)) {
 		single, hot := alone.runs[point{name, n}], many.runs[point{name, crowd}]
@@ -40,11 +39,11 @@ func (b *builder) price(es []*experiment) table {
 	return t
 }
 
-// priced tells that a result has more than its requests to show here.
+// priced reports whether a result has more to show here than its requests.
 func priced(r result) bool { return r.CodeLines != nil || r.WokenPerRelease != nil }
 
-// widest is the experiment of a kind of load, without faults and in a closed
-// loop, that most subjects took part in.
+// widest is the experiment with the most subjects of a kind of load, without faults
+// and in a closed loop.
 func widest(es []*experiment, kind string) *experiment {
 	var best *experiment
 	for _, e := range es {

@@ -8,21 +8,21 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// measuresProperties tells that a result is of no load, but of the recipe's
-// properties one by one.
+// measuresProperties reports whether a result has the recipe's properties instead
+// of a load.
 func measuresProperties(r result) bool { return r.Workload.Kind == scenario.Properties }
 
-// loads leaves out what is no load.
+// loads are the results with a load.
 func loads(rs []result) []result {
 	return slices.DeleteFunc(slices.Clone(rs), measuresProperties)
 }
 
-// propertyHead is a property's heading: a short name, and who asks for it.
+// propertyHead is a property's heading: a short name, and its origin.
 type propertyHead struct{ short, group string }
 
 const (
-	asked   = "named by the documents"
-	careful = "of a lock built with care"
+	asked   = "required by the documents"
+	careful = "of a careful lock"
 )
 
 func propertyHeads() map[string]propertyHead {
@@ -34,10 +34,10 @@ func propertyHeads() map[string]propertyHead {
 	}
 }
 
-// properties: which property each recipe has, as measured, beside what it
-// promises.
+// properties: which properties each recipe has, measured and compared with its
+// guarantees.
 func (b *builder) properties() section {
-	s := section{Title: "PROPERTIES", Lead: "Each property of each recipe as it was measured on real servers, compared with what the recipe promises."}
+	s := section{Title: "PROPERTIES", Lead: "Each property of each recipe, measured on real servers and compared with the recipe's guarantees."}
 	byRecipe := map[string][]result{}
 	var recipes, names []string
 	for _, r := range b.run.doc.Scenarios {
@@ -81,16 +81,16 @@ func (b *builder) properties() section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	below := "yes, no: measured. !: not what the recipe promises, see the note. –: does not apply. ?: not decided."
+	below := "yes, no: measured. !: differs from the recipe's guarantees, see the note. –: does not apply. ?: not decided."
 	if len(words) > 0 {
-		below += " Short for: " + strings.Join(words, ", ") + "."
+		below += " Abbreviations: " + strings.Join(words, ", ") + "."
 	}
 	t.Below = []string{below}
 	s.Tables = nonEmpty(t)
 	return s
 }
 
-// property is one cell. Of several runs one that is not as promised decides.
+// property is one cell. A run that differs from the guarantee takes precedence.
 func (b *builder) property(recipe, name string, rs []result) cell {
 	var found *scenario.Property
 	for _, r := range rs {
@@ -102,10 +102,10 @@ func (b *builder) property(recipe, name string, rs []result) cell {
 		}
 	}
 	if found == nil {
-		return b.dash(fmt.Sprintf("%s, %s: not among the properties that were measured", recipe, name))
+		return b.dash(fmt.Sprintf("%s, %s: the property was not measured", recipe, name))
 	}
 	evidence := clean(found.Evidence)
-	c := cell{Hover: fmt.Sprintf("%s: promised %s, measured %s. %s", clean(name), clean(found.Promised), clean(found.Measured), evidence)}
+	c := cell{Hover: fmt.Sprintf("%s: guaranteed %s, measured %s. %s", clean(name), clean(found.Promised), clean(found.Measured), evidence)}
 	switch found.Measured {
 	case scenario.Yes:
 		c.Text, c.Class = "yes", good
@@ -122,12 +122,12 @@ func (b *builder) property(recipe, name string, rs []result) cell {
 	if found.Measured != scenario.Undecided {
 		c.Text, c.Class = c.Text+"!", bad
 	}
-	c.Marks = []int{b.note(fmt.Sprintf("%s, %s: promised %s, measured %s: %s", recipe, clean(name), clean(found.Promised), clean(found.Measured), evidence))}
+	c.Marks = []int{b.note(fmt.Sprintf("%s, %s: guaranteed %s, measured %s: %s", recipe, clean(name), clean(found.Promised), clean(found.Measured), evidence))}
 	return c
 }
 
-// promised says which recipes have the properties that they promise.
-func promised(d scenario.Document) []string {
+// guaranteed states which recipes have the properties that they guarantee.
+func guaranteed(d scenario.Document) []string {
 	n := 0
 	var differ []string
 	for _, r := range d.Scenarios {
@@ -143,12 +143,12 @@ func promised(d scenario.Document) []string {
 	case n == 0:
 		return nil
 	case len(differ) == 0:
-		return []string{fmt.Sprintf("Every property was measured as promised, of %s.", allOf(n, "recipe", "recipes"))}
+		return []string{fmt.Sprintf("Properties: %s as guaranteed.", allOf(n, "recipe", "recipes"))}
 	}
-	return []string{fmt.Sprintf("Not every property was measured as promised, of %d of %s: %s.", len(differ), plural(n, "recipe", "recipes"), list(differ))}
+	return []string{fmt.Sprintf("Properties: %d of %s not as guaranteed: %s.", len(differ), plural(n, "recipe", "recipes"), list(differ))}
 }
 
-// propertyRow is one property in a scenario's full account.
+// propertyRow is one property in the details of a scenario.
 type propertyRow struct {
 	Name, Claim, Promised, Measured, Evidence string
 	Class                                     class

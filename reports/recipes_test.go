@@ -36,7 +36,7 @@ func recipesDoc() scenario.Document {
 		if strings.HasPrefix(k.waits, "woken") {
 			r.WokenPerRelease, r.OrderInversions = ptr(1.0), ptr(int64(0))
 		} else {
-			r.Unmeasured["woken_per_release"] = "the recipe polls: nobody is woken"
+			r.Unmeasured["woken_per_release"] = "the recipe polls and is not woken"
 			r.Unmeasured["order_inversions"] = "the recipe promises no order, and shows no queue"
 		}
 		r.CodeLines = &scenario.CodeLines{Recipe: int64(40 + 30*i), Shared: 200}
@@ -152,7 +152,7 @@ func TestPropertiesMarkDifferences(t *testing.T) {
 	}
 }
 
-// A property that nobody measured must not pass for one that was.
+// A property that was not measured is not shown as measured.
 func TestPropertiesThatAreNotThere(t *testing.T) {
 	d := recipesDoc()
 	d.Scenarios[0].Properties = d.Scenarios[0].Properties[1:]
@@ -188,7 +188,7 @@ func TestRecipesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := slurp(t, dir, FileHTML)
-	for _, want := range []string{`title="exclusive: promised yes, measured yes. seen 3 times"`, "<h4>Properties</h4>", "How long a dead client&#39;s lock stayed taken"} {
+	for _, want := range []string{`title="exclusive: guaranteed yes, measured yes. seen 3 times"`, "<h4>Properties</h4>", "How long a dead client&#39;s lock stayed taken"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)
 		}

@@ -21,11 +21,10 @@ const (
 
 // TableOptions say how Table prints.
 type TableOptions struct {
-	// Color allows ANSI colours. Whether to is the caller's business: a
-	// terminal, no NO_COLOR.
+	// Color allows ANSI colours.
 	Color bool
-	// Width is how many columns a line may take; 0 means 120. A table that
-	// does not fit is cut into several, each with the names in front.
+	// Width is the number of columns in a line; 0 means 120. A wider table is
+	// split into several, each of which repeats the row names.
 	Width int
 }
 
@@ -38,11 +37,11 @@ func Table(w io.Writer, d scenario.Document, o TableOptions) error {
 }
 
 // Write builds every report of the run in dir from its result.json,
-// environment.json and latency.hlog files, and replaces those that are there.
+// environment.json and latency.hlog files, and replaces existing reports.
 //
-// Only result.json is needed; what else is missing is named in the report. A
-// report that fails does not keep the others from being written; the error
-// names each one that failed.
+// Only result.json is required; the report names the other files that are
+// missing. If one report cannot be written, the others still are; the error names
+// each report that failed.
 func Write(dir string) error {
 	r, err := load(dir)
 	if err != nil {
@@ -71,8 +70,7 @@ func Write(dir string) error {
 	return errors.Join(errs...)
 }
 
-// replace writes a file so that a reader sees the old or the new one, never a
-// half.
+// replace writes a file atomically: a reader sees the old one or the new one.
 func replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// safety: did two clients ever hold one lock, what did that damage, and did
-// the lock keep its own word.
+// safety: did two clients hold the lock at once, what damage did it do, and did
+// the lock keep its guarantee.
 func (b *builder) safety(es []*experiment) section {
-	s := section{Title: "SAFETY", Lead: "Overlap: two clients held one key at once. A lease that ends while its owner is stopped makes one with its promise kept: unsafe all the same. Unknown is not good."}
+	s := section{Title: "SAFETY", Lead: "Overlap: two clients held the same key at once, counted in pairs of holds and in incidents (inc.). A lock can be unsafe within its guarantee: its lease expires while the holder is paused. Unknown means not proven safe."}
 	matrix := matrixed(es)
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) == 0 && !e.guarded() && (allSafe(e) || e.onlyControls()) {
@@ -23,18 +23,18 @@ func (b *builder) safety(es []*experiment) section {
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
-			column{Name: "verdict", Left: true}, column{Name: "promise", Left: true}, column{Name: "liveness", Left: true})
+			column{Name: "verdict", Left: true}, column{Name: "guarantee", Left: true}, column{Name: "liveness", Left: true})
 		if e.guarded() {
-			t.Cols = append(t.Cols, column{Group: "plain reg.", Name: "lost"}, column{Group: "plain reg.", Name: "stale"},
-				column{Group: "fenced reg.", Name: "lost"}, column{Group: "fenced reg.", Name: "refused"})
+			t.Cols = append(t.Cols, column{Group: "unfenced counter", Name: "lost"}, column{Group: "unfenced counter", Name: "stale"},
+				column{Group: "fenced counter", Name: "lost"}, column{Group: "fenced counter", Name: "rejected"})
 		}
 		t.Cols = append(t.Cols, column{Group: "longest", Name: "wait"}, column{Group: "as", Name: "expected", Left: true})
-		told := e
+		shown := e
 		if inMatrix {
-			told = e.surprising()
+			shown = e.surprising()
 		}
-		b.rows(&t, told, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
-		t.Below = faultLines(told)
+		b.rows(&t, shown, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
+		t.Below = faultLines(shown)
 		s.Tables = append(s.Tables, t)
 	}
 	return s
@@ -64,18 +64,22 @@ func (b *builder) safetyCells(e *experiment, rs []result) []cell {
 // answerKind is one of the three answers, with its values from worst to best.
 type answerKind struct {
 	name            string
+	key             string // of its reason in result.json
 	get             func(scenario.Safety) string
 	bad, doubt, yes string
 }
 
 var answerKinds = [...]answerKind{
-	{"verdict", func(s scenario.Safety) string { return s.Verdict }, scenario.Unsafe, scenario.Undecided, scenario.Safe},
-	{"promise", func(s scenario.Safety) string { return s.Promise }, scenario.Broken, scenario.Undecided, scenario.Kept},
-	{"liveness", func(s scenario.Safety) string { return s.Liveness }, scenario.Stuck, scenario.Undecided, scenario.Live},
+	{"verdict", "verdict", func(s scenario.Safety) string { return s.Verdict }, scenario.Unsafe, scenario.Undecided, scenario.Safe},
+	{"guarantee", "promise", func(s scenario.Safety) string { return s.Promise }, scenario.Broken, scenario.Undecided, scenario.Kept},
+	{"liveness", "liveness", func(s scenario.Safety) string { return s.Liveness }, scenario.Stuck, scenario.Undecided, scenario.Live},
 }
 
-// worst gives the worst answer of some runs and how many gave it. What is not
-// one of the known words counts as unknown.
+// why is the reason for the answer.
+func (a answerKind) why(s scenario.Safety) string { return clean(s.Why[a.key]) }
+
+// worst is the worst answer of some runs, and in how many runs it occurs. A value
+// that is not in the schema counts as unknown.
 func (a answerKind) worst(rs []result) (string, int) {
 	n := map[string]int{}
 	for _, r := range rs {
@@ -101,8 +105,8 @@ func (b *builder) answer(rs []result, a answerKind) cell {
 	}
 	if v == a.doubt {
 		for _, r := range rs {
-			if a.get(r.Safety) == v && r.Safety.Why[a.name] != "" {
-				c.Marks = []int{b.note(a.name + " unknown: " + clean(r.Safety.Why[a.name]))}
+			if why := a.why(r.Safety); a.get(r.Safety) == v && why != "" {
+				c.Marks = []int{b.note(a.name + " unknown: " + why)}
 				break
 			}
 		}
@@ -120,8 +124,8 @@ func (a answerKind) class(v string) class {
 	return warn
 }
 
-// registerCells shows the guarded counter with and without fencing, side by
-// side: what was lost, and what the tokens kept out.
+// registerCells shows the counter without and with fencing: updates lost, stale
+// writes accepted, and writes rejected by their token.
 func (b *builder) registerCells(rs []result) []cell {
 	plain, np := registers(rs, "plain")
 	fenced, nf := registers(rs, "fenced")
@@ -134,11 +138,11 @@ func (b *builder) registerCells(rs []result) []cell {
 		}
 		return cell{Text: "0"}
 	}
-	noGuard, noTokens := "no guarded register in this workload", "no fenced register: the recipe gives no fencing tokens"
+	noGuard, noTokens := "this workload has no guarded counter", "no fenced counter: the recipe has no fencing tokens"
 	if np == 0 {
 		noTokens = noGuard
 	}
-	if s := why(rs, "lost_updates"); np == 0 && s != "the run gives no reason" {
+	if s := why(rs, "lost_updates"); np == 0 && s != noReason {
 		noGuard, noTokens = "lost updates: "+s, "lost updates: "+s
 	}
 	stale := cell{Text: none, Class: mute}
@@ -146,7 +150,7 @@ func (b *builder) registerCells(rs []result) []cell {
 	case np == 0:
 		stale = b.dash(noGuard)
 	case plain.StaleWrites == nil:
-		stale = b.dash("no stale writes can be seen: the recipe gives no fencing tokens")
+		stale = b.dash("stale writes cannot be detected: the recipe has no fencing tokens")
 	default:
 		stale = cell{Text: count(*plain.StaleWrites)}
 		if *plain.StaleWrites > 0 {
@@ -160,7 +164,7 @@ func (b *builder) registerCells(rs []result) []cell {
 	return []cell{lost(plain, np, noGuard), stale, lost(fenced, nf, noTokens), rejected}
 }
 
-// registers sums the accounts of one register over runs.
+// registers sums up one counter over runs.
 func registers(rs []result, name string) (scenario.Register, int) {
 	sum, n := scenario.Register{Name: name}, 0
 	for _, r := range rs {
@@ -184,16 +188,16 @@ func registers(rs []result, name string) (scenario.Register, int) {
 	return sum, n
 }
 
-// fewWaits is of how many waits the longest says something.
+// fewWaits is the number of waits below which the longest means little.
 const fewWaits = 20
 
-// longestWait is the longest that anybody waited for the key: around the
-// faults where there are some, else of all acquires.
+// longestWait is the longest wait for the key: around the faults if there are
+// any, else of all acquires.
 func (b *builder) longestWait(e *experiment, rs []result) cell {
 	var longest int64
 	for _, r := range rs {
 		for _, f := range r.Faults {
-			// Who gives up and asks again has waited all the time.
+			// A client that times out and retries waits all the time.
 			longest = max(longest, f.LongestWaitNS, f.OutageNS)
 		}
 		if len(e.faults) == 0 && r.Acquire != nil && r.Acquire.Count >= fewWaits {
@@ -201,7 +205,7 @@ func (b *builder) longestWait(e *experiment, rs []result) cell {
 		}
 	}
 	if longest == 0 {
-		return b.dash(fmt.Sprintf("the longest wait was not measured, or was one of fewer than %d: those that began before the window are not among them", fewWaits))
+		return b.dash(fmt.Sprintf("the longest wait was not measured, or fewer than %d acquires began in the measured window", fewWaits))
 	}
 	return cell{Text: nanos(float64(longest))}
 }
@@ -222,7 +226,7 @@ func asExpected(rs []result) cell {
 	return cell{Text: none, Class: mute}
 }
 
-// faultLines says what the faults did, a line for each way they came out.
+// faultLines states whether other clients were granted the key during the fault.
 func faultLines(e *experiment) []string {
 	if len(e.faults) == 0 {
 		return nil
@@ -237,9 +241,9 @@ func faultLines(e *experiment) []string {
 				n++
 				switch {
 				case f.Status != "effective":
-					missed = append(missed, fmt.Sprintf("%s (%s)", clean(r.Name), or(clean(f.Reason), "the run gives no reason")))
-				case kills(f): // what became of the dead one's key stands under TAKEOVER
-				case !lasts(f): // there is no while
+					missed = append(missed, fmt.Sprintf("%s (%s)", clean(r.Name), or(clean(f.Reason), noReason)))
+				case kills(f): // see TAKEOVER
+				case !lasts(f):
 				case f.OthersGrantedNS > 0:
 					hit, others = hit+1, others+1
 				default:
@@ -258,31 +262,30 @@ func faultLines(e *experiment) []string {
 		}
 	}
 	if len(took) > 0 {
-		lines = append(lines, "While the fault lasted, somebody else was granted the key: "+list(took)+".")
+		lines = append(lines, "Another client was granted the key during the fault: "+list(took)+".")
 	}
 	if len(waited) > 0 {
-		lines = append(lines, "Nobody else was granted it, everybody waited: "+list(waited)+".")
+		lines = append(lines, "No other client was granted the key during the fault: "+list(waited)+".")
 	}
 	if len(missed) > 0 {
-		lines = append(lines, "The fault missed, so nothing is proved: "+strings.Join(missed, "; ")+".")
+		lines = append(lines, "The fault missed its target, so the result proves nothing: "+strings.Join(missed, "; ")+".")
 	}
 	return lines
 }
 
-// kills reports whether a fault ended its client: then there is no while in
-// which it lasted.
+// kills reports whether a fault ended its client: such a fault has no duration.
 func kills(f scenario.FaultResult) bool {
 	what, _ := scenario.ParseFaultKind(f.Kind)
 	return what.KillsClient()
 }
 
-// lasts reports whether a fault lay on one client for some time.
+// lasts reports whether a fault affected one client for some time.
 func lasts(f scenario.FaultResult) bool {
 	what, _ := scenario.ParseFaultKind(f.Kind)
 	return what.OnClient() && !what.Instant()
 }
 
-// surprising is what of an experiment did not come out as expected.
+// surprising is the part of an experiment that did not pass.
 func (e *experiment) surprising() *experiment {
 	some := *e
 	some.rows = slices.DeleteFunc(slices.Clone(e.rows), func(name string) bool {
@@ -301,8 +304,8 @@ func allSafe(e *experiment) bool {
 	return true
 }
 
-// keptOne sums up the answers of contended runs, which have no table of their
-// own where all is well.
+// keptOne sums up the answers of contended runs, which have no safety table if all
+// are good.
 func keptOne(e *experiment) []string {
 	rs := done(e.all())
 	if len(rs) == 0 {
@@ -312,7 +315,7 @@ func keptOne(e *experiment) []string {
 		return nil
 	}
 	if allSafe(e) {
-		return []string{fmt.Sprintf("One holder at a time in %s: verdict safe, promise kept, liveness live.", plural(len(rs), "run", "runs"))}
+		return []string{fmt.Sprintf("One holder at a time in %s: verdict safe, guarantee kept, liveness live.", plural(len(rs), "run", "runs"))}
 	}
-	return []string{"Not every run was safe, kept and live: see SAFETY."}
+	return []string{"Some runs were not safe, kept and live: see SAFETY."}
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Several writes report.html and report.md into the folder out, which it makes
-// if need be: the tables of several runs side by side, a group of columns per
-// run, in the order given. Experiments are matched by what they were (group,
-// load, faults), not by name; one that only some runs have keeps its row.
+// Several writes report.html and report.md into the folder out, which it creates
+// if needed: the tables of several runs side by side, a group of columns per run,
+// in the given order. Experiments are matched by group, load and faults, not by
+// name; an experiment that only some runs have keeps its row.
 //
-// It refuses to write into a run's own folder, whose report it would replace.
+// It does not write into a run's own folder, where it would replace the report.
 func Several(dirs []string, out string) error {
 	if len(dirs) == 0 {
-		return errors.New("compare runs: no run's folder was given")
+		return errors.New("compare runs: no run folder given")
 	}
 	if _, err := os.Stat(filepath.Join(out, scenario.FileResult)); err == nil {
-		return fmt.Errorf("%s is a run's folder: its own report would be lost; choose another folder for the report of several runs", out)
+		return fmt.Errorf("%s is a run's folder: the report of several runs would replace its own; choose another folder", out)
 	}
 	var runs []run
 	for _, d := range dirs {
@@ -34,12 +34,12 @@ func Several(dirs []string, out string) error {
 		runs = append(runs, r)
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("make the report's folder: %w", err)
+		return fmt.Errorf("create the report's folder: %w", err)
 	}
 	c := sideBySide(runs, out)
 	html, err := renderHTML(c, run{})
 	if err != nil {
-		return fmt.Errorf("make %s: %w", FileHTML, err)
+		return fmt.Errorf("render %s: %w", FileHTML, err)
 	}
 	for name, data := range map[string][]byte{FileHTML: html, FileMarkdown: []byte(renderMarkdown(c))} {
 		if err := replace(filepath.Join(out, name), data); err != nil {
@@ -58,7 +58,7 @@ func letter(i int) string {
 }
 
 func sideBySide(runs []run, out string) *content {
-	c := &content{Title: "lockbench: " + plural(len(runs), "run", "runs") + " side by side", Subtitle: "Figures of runs made at different times: see whether the ranges of the repeats overlap before believing a difference."}
+	c := &content{Title: "lockbench: " + plural(len(runs), "run", "runs") + " side by side", Subtitle: "The runs were made at different times: a difference means little where the ranges of the repeats overlap."}
 	b := newBuilder(run{})
 	c.Sections = append(c.Sections, section{Title: "RUNS", Tables: []table{runsTable(runs)}})
 	hosts, good := map[string]bool{}, 0
@@ -77,9 +77,9 @@ func sideBySide(runs []run, out string) *content {
 		}
 	}
 	if len(hosts) > 1 {
-		b.note("The runs come from different machines: speed and cost cannot be compared between them.")
+		b.note("The runs were made on different machines: do not compare their speed and cost.")
 	}
-	c.Closing, c.ClosingOK = fmt.Sprintf("%d of %s came out as expected in every scenario.", good, plural(len(runs), "run", "runs")), good == len(runs)
+	c.Closing, c.ClosingOK = fmt.Sprintf("%d of %s passed in every scenario.", good, plural(len(runs), "run", "runs")), good == len(runs)
 	sections := map[string]*section{}
 	order := []string{"UNCONTENDED", "CONTENDED", "SAFETY"}
 	for _, n := range order {
@@ -94,7 +94,7 @@ func sideBySide(runs []run, out string) *content {
 				sections["CONTENDED"].add(b.compared(m, n, len(runs), speedColumns("acquires/s"), b.speedCells))
 			}
 			if !m.first.uncontended() {
-				sections["SAFETY"].add(b.compared(m, n, len(runs), []column{{Name: "overlaps"}, {Name: "verdict", Left: true}, {Name: "promise", Left: true}, {Name: "liveness", Left: true}}, b.answerCells))
+				sections["SAFETY"].add(b.compared(m, n, len(runs), []column{{Name: "overlaps"}, {Name: "verdict", Left: true}, {Name: "guarantee", Left: true}, {Name: "liveness", Left: true}}, b.answerCells))
 			}
 		}
 	}

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// uncontended: how fast a lock is when nobody else wants it. One row per
-// recipe, one column per number of clients.
+// uncontended: how fast a lock is without contention. One row per recipe, one
+// column per number of clients.
 func (b *builder) uncontended(es []*experiment) section {
-	s := section{Title: "UNCONTENDED", Lead: "Each client takes and frees a key of its own as fast as it can: the price of the lock itself."}
+	s := section{Title: "UNCONTENDED", Lead: "Each client acquires and releases its own key as fast as it can: the cost of the lock itself."}
 	for _, e := range es {
 		if !e.uncontended() {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe"}
 		if len(e.counts) > 4 {
-			// Too many for columns: a row for each.
+			// Too many columns: a row for each number of clients.
 			t.Cols = []column{{Name: "clients"}, {Name: "pairs/s"}, {Group: "acquire", Name: "p50"}, {Group: "acquire", Name: "p99"}, {Group: "acquire", Name: "max"}}
 			b.rows(&t, e, func(rs []result) []cell {
 				return []cell{b.cell(rs, "throughput", mThroughput()), b.cell(rs, "acquire p50", mAcquire(p50)),
@@ -60,7 +60,7 @@ func (b *builder) pairs(t *table, e *experiment) {
 	}
 }
 
-// at is a cell at one number of clients, which may be the one that is absent.
+// at is a cell at one number of clients, which may be absent.
 func (b *builder) at(e *experiment, name string, clients int, what string, m metric) cell {
 	rs := e.runs[point{name, clients}]
 	if len(rs) == 0 {
@@ -72,9 +72,9 @@ func (b *builder) at(e *experiment, name string, clients int, what string, m met
 	return b.cell(rs, what, m)
 }
 
-// rows fills a table with a row per recipe, and per number of clients where
-// there are several (the first column is then that number). What is absent
-// keeps its row.
+// rows fills a table with a row per recipe. If there are several numbers of
+// clients, each has a row and the first column is that number. A recipe without
+// results keeps its row.
 func (b *builder) rows(t *table, e *experiment, cells func([]result) []cell) {
 	many := len(e.counts) > 1
 	for _, name := range e.rows {
@@ -97,8 +97,8 @@ func (b *builder) rows(t *table, e *experiment, cells func([]result) []cell) {
 				r.Cells = append(r.Cells, cell{Text: fmt.Sprint(n)})
 			}
 			for _, x := range rs {
-				if cut(x) { // what it has seen stands nowhere else
-					r.Marks = append(r.Marks, b.note(fmt.Sprintf("%s is not among these figures: %s", or(clean(x.Name), "a repeat"), absence(x))))
+				if cut(x) {
+					r.Marks = append(r.Marks, b.note(fmt.Sprintf("%s is not included: %s", or(clean(x.Name), "a repeat"), absence(x))))
 				}
 			}
 			r.Cells = append(r.Cells, cells(rs)...)
@@ -107,7 +107,7 @@ func (b *builder) rows(t *table, e *experiment, cells func([]result) []cell) {
 	}
 }
 
-// clientsColumn is the column that rows adds where there are several numbers.
+// clientsColumn is the column that rows adds if there are several numbers.
 func (e *experiment) clientsColumn() []column {
 	if len(e.counts) > 1 {
 		return []column{{Name: "clients"}}
@@ -115,10 +115,10 @@ func (e *experiment) clientsColumn() []column {
 	return nil
 }
 
-// contended: how fast a lock goes round when many want it.
+// contended: how fast a lock changes hands under contention.
 func (b *builder) contended(es []*experiment) section {
-	s := section{Title: "CONTENDED", Lead: "Many clients want the same keys. A grant can follow a grant no sooner than hold + handoff; how often waiters ask decides the handoff of a polling lock."}
-	noSpeed := matrixed(es) // who looks for faults does not ask for speed
+	s := section{Title: "CONTENDED", Lead: "Many clients compete for the same keys. The time between two grants is at least hold + handoff. The handoff of a polling lock depends on its poll interval."}
+	noSpeed := matrixed(es) // a run of many faults is not about speed
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) > 0 || e.meantToFail() || noSpeed {
 			continue
@@ -126,7 +126,7 @@ func (b *builder) contended(es []*experiment) section {
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Group: "acquires/s", Name: "median"}, column{Group: "acquires/s", Name: "min..max"},
 			column{Group: "wait", Name: "p50"}, column{Group: "wait", Name: "p99"}, column{Group: "wait", Name: "max"},
-			column{Group: "handoff", Name: "p50"}, column{Group: "fairness", Name: "Jain"}, column{Name: "waits by", Left: true})
+			column{Group: "handoff", Name: "p50"}, column{Group: "fairness", Name: "Jain"}, column{Name: "wait policy", Left: true})
 		b.rows(&t, e, func(rs []result) []cell {
 			return []cell{
 				b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
@@ -141,9 +141,9 @@ func (b *builder) contended(es []*experiment) section {
 	return s
 }
 
-// tries: how often a lock can be asked for by those who do not wait.
+// tries: how many tries per second a lock answers.
 func (b *builder) tries(es []*experiment) section {
-	s := section{Title: "TRIES", Lead: "Clients ask and never wait: how many answers a second, and how many of them were refusals."}
+	s := section{Title: "TRIES", Lead: "Clients try the lock and never wait: answers per second, held or busy."}
 	for _, e := range es {
 		if len(e.faults) > 0 || !slices.ContainsFunc(done(e.all()), func(r result) bool { return r.TriesPerSecond != nil }) {
 			continue
@@ -163,9 +163,9 @@ func (b *builder) tries(es []*experiment) section {
 	return s
 }
 
-// cost: what an acquire costs both sides.
+// cost: what an acquire costs servers and clients.
 func (b *builder) cost(es []*experiment) section {
-	s := section{Title: "COST", Lead: "What one acquire costs: requests from the servers' own counters, processor time of both sides (seconds per 1000 acquires = milliseconds each)."}
+	s := section{Title: "COST", Lead: "The cost of one acquire: requests as the servers count them, and CPU time of servers and clients (seconds per 1000 acquires = milliseconds per acquire)."}
 	noSpeed := matrixed(es)
 	s.Tables = nonEmpty(b.price(es))
 	for _, e := range es {
@@ -174,13 +174,13 @@ func (b *builder) cost(es []*experiment) section {
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn(), Detail: e.uncontended()}
 		t.Cols = append(t.Cols, column{Group: "requests", Name: "per acquire"}, column{Group: "CPU s per 1000 acquires", Name: "server"},
-			column{Group: "CPU s per 1000 acquires", Name: "clients"}, column{Group: "acquires", Name: "granted"}, column{Group: "acquires", Name: "refused"}, column{Group: "acquires", Name: "given up"}, column{Group: "calls", Name: "unknown"})
+			column{Group: "CPU s per 1000 acquires", Name: "clients"}, column{Group: "acquires", Name: "held"}, column{Group: "acquires", Name: "busy"}, column{Group: "acquires", Name: "failed"}, column{Group: "calls", Name: "unknown"})
 		b.rows(&t, e, func(rs []result) []cell {
-			var granted, refused, vain, unknown int64
+			var held, busy, failed, unknown int64
 			for _, r := range done(rs) {
-				granted += r.Acquired
-				refused += r.Busy
-				vain += r.Failed - r.Busy + r.Settled
+				held += r.Acquired
+				busy += r.Busy
+				failed += r.Failed - r.Busy + r.Settled
 				unknown += r.Unknown
 			}
 			u := cell{Text: count(unknown)}
@@ -188,16 +188,16 @@ func (b *builder) cost(es []*experiment) section {
 				u.Class = warn
 			}
 			return []cell{b.cell(rs, "requests per acquire", mRequests()), b.cell(rs, "server CPU", mServerCPU()),
-				b.cell(rs, "client CPU", mClientCPU()), {Text: count(granted)}, {Text: count(refused)}, {Text: count(vain)}, u}
+				b.cell(rs, "client CPU", mClientCPU()), {Text: count(held)}, {Text: count(busy)}, {Text: count(failed)}, u}
 		})
 		s.Tables = append(s.Tables, t)
 	}
 	return s
 }
 
-// openLoop: the book of arrivals, and response times from the intended start.
+// openLoop: what became of the arrivals, and response times.
 func (b *builder) openLoop(es []*experiment) section {
-	s := section{Title: "OPEN LOOP", Lead: "Arrivals by the clock, not by the last answer: response time counts from the intended start. Arrived = completed + dropped + in flight."}
+	s := section{Title: "OPEN LOOP", Lead: "Clients arrive at a given rate. Response time counts from the intended start of a call. Arrived = completed + dropped + in flight."}
 	for _, e := range es {
 		if !e.open() {
 			continue
@@ -218,7 +218,7 @@ func (b *builder) openLoop(es []*experiment) section {
 			cs := []cell{{Text: count(a)}, {Text: count(c)}, {Text: count(d)}, {Text: count(f)}}
 			tail := cell{Text: nanos(float64(late))}
 			if n == 0 {
-				x := b.dash("the book of arrivals is absent: " + why(done(rs), "arrivals"))
+				x := b.dash("arrivals were not measured: " + why(done(rs), "arrivals"))
 				cs, tail = []cell{x, x, x, x}, x
 			} else if d > 0 {
 				cs[2].Class = warn
@@ -235,7 +235,7 @@ func (b *builder) openLoop(es []*experiment) section {
 	return s
 }
 
-// spread shows between which bounds the repeats lay.
+// spread shows the lowest and the highest of the repeats.
 func (b *builder) spread(rs []result, m metric) cell {
 	switch s := statOf(rs, m.get); {
 	case s.n == 0:
@@ -247,7 +247,7 @@ func (b *builder) spread(rs []result, m metric) cell {
 	}
 }
 
-// waits is how a waiter learns that the lock is free.
+// waits is the wait policy: polling, or woken by the server.
 func waits(rs []result) string {
 	for _, r := range done(rs) {
 		if r.WaitPolicy != "" {
@@ -258,8 +258,7 @@ func waits(rs []result) string {
 }
 
 func (e *experiment) heading() string {
-	// The workload's name begins the conditions; a title of the same name, as
-	// runs without a suite have, need not say it again.
+	// A run without a suite has the workload's name as its title: do not repeat it.
 	h := e.title() + ": " + e.conditions()
 	if rest, ok := strings.CutPrefix(e.conditions(), clean(e.load.Kind)+" · "); ok && strings.HasPrefix(e.title(), clean(e.load.Kind)) {
 		h = e.title() + ": " + rest
@@ -270,10 +269,10 @@ func (e *experiment) heading() string {
 	return h
 }
 
-// caveat says when a table is no comparison.
+// caveat warns where a table is not a comparison.
 func (b *builder) caveat(e *experiment) []string {
 	if e.repeats() == 1 {
-		return []string{"1 run is not a comparison: repeats show how much these numbers vary by themselves."}
+		return []string{"Each number is from one run: only repeats show how much it varies."}
 	}
 	return nil
 }

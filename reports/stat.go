@@ -12,9 +12,8 @@ type stat struct {
 	med, min, max float64
 }
 
-// statOf gathers what get finds in each run. The median of an odd count is the
-// middle run, of an even one the mean of the two in the middle; each number
-// has its own median.
+// statOf summarises one number of several runs. The median of an even count is
+// the mean of the two values in the middle.
 func statOf(runs []scenario.Result, get func(scenario.Result) (float64, bool)) stat {
 	var vs []float64
 	for _, r := range runs {
@@ -37,8 +36,8 @@ func statOf(runs []scenario.Result, get func(scenario.Result) (float64, bool)) s
 	return s
 }
 
-// metric is a number of a result: how to get it, how to print it, and under
-// which JSON name the result says why it is absent.
+// metric is a number of a result: how to get it, how to print it, and the JSON
+// name under which the result has the reason if it is absent.
 type metric struct {
 	field  string
 	get    func(scenario.Result) (float64, bool)
@@ -109,12 +108,12 @@ func mInversions() metric {
 	}, func(v float64) string { return count(int64(v)) }}
 }
 
-// why tells the reason for which runs have no number of that field.
+// why is the reason for which runs have no number of that field.
 func why(runs []scenario.Result, field string) string {
 	for _, r := range runs {
 		if s := r.Unmeasured[field]; s != "" {
 			return clean(s)
 		}
 	}
-	return "the run gives no reason"
+	return noReason
 }

@@ -12,10 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// look is how one subject is drawn in every plot: the backend gives colour and
-// mark, the recipe's place among those of its backend gives the dashes. The
-// colours can be told apart with the usual kinds of colour blindness, and none
-// of the differences rests on colour alone.
+// look is how one subject is drawn in every plot: the backend decides colour and
+// glyph, the recipe decides the dashes. The colours are distinguishable with the
+// usual kinds of colour blindness, and no difference is in colour alone.
 type look struct {
 	color color.Color
 	shape draw.GlyphDrawer
@@ -72,8 +71,7 @@ var (
 	hurt = rgb(0xC0, 0x30, 0x30)
 )
 
-// newPlot is a plot in the house style: no title of its own (the figure has
-// it), quiet axes.
+// newPlot is a plot with thin axes and without a title, which the figure has.
 func newPlot(x, y string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = color.White
@@ -101,7 +99,7 @@ func bold(size float64) font.Font {
 	return f
 }
 
-// grid draws a quiet line at each labelled tick.
+// grid draws a light line at each labelled tick.
 type grid struct{ x, y bool }
 
 func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
@@ -123,7 +121,7 @@ func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// logTicks labels 1, and 2 and 5 too where few decades are shown.
+// logTicks labels 1, and also 2 and 5 if few decades are shown.
 func logTicks(format func(float64) string) plot.Ticker {
 	return plot.TickerFunc(func(min, max float64) []plot.Tick {
 		if min <= 0 || max <= min {
@@ -157,7 +155,7 @@ func roundRate(v float64) string {
 	return round(v, []unit{{1e6, "M"}, {1e3, "k"}, {1, ""}})
 }
 
-// round prints the value of a tick, which is round by itself.
+// round prints the value of a tick.
 func round(v float64, units []unit) string {
 	for i, u := range units {
 		if x := v / u.size; x >= 0.9999 || i == len(units)-1 {
@@ -167,8 +165,7 @@ func round(v float64, units []unit) string {
 	return ""
 }
 
-// decade widens a range to the next 1, 2 or 5 times a power of ten on either
-// side.
+// decade widens a range to the next 1, 2 or 5 times a power of ten on each side.
 func decade(min, max float64) (float64, float64) {
 	lo := math.Pow(10, math.Floor(math.Log10(min)))
 	for _, m := range []float64{5, 2} {

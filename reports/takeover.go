@@ -7,21 +7,21 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// takeover: how long the lock of a client that died stayed taken, beside what
-// the recipe promises.
+// takeover: how long the lock of a killed client stayed taken, and the recipe's
+// takeover bound.
 func (b *builder) takeover(es []*experiment) section {
-	s := section{Title: "TAKEOVER", Lead: "Clients were killed (SIGKILL) while they held a lock that others waited for. From death: until another was granted it. Lifetime: from when the dead client last had the lock confirmed; that is the lease as it really was."}
+	s := section{Title: "TAKEOVER", Lead: "Clients were killed (SIGKILL) while they held a lock that other clients waited for. From death: until another client was granted the lock. Lifetime: the same, but from the last confirmed acquire or renewal of the killed client; this is the real length of the lease."}
 	for _, e := range es {
 		if !slices.ContainsFunc(done(e.all()), func(r result) bool { return r.Takeover != nil }) {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
-		t.Cols = append(t.Cols, column{Group: "promised", Name: "bound"},
+		t.Cols = append(t.Cols, column{Group: "takeover", Name: "bound"},
 			column{Group: "from death", Name: "p50"}, column{Group: "from death", Name: "p99"}, column{Group: "from death", Name: "max"},
 			column{Group: "lifetime", Name: "min"}, column{Group: "lifetime", Name: "p50"}, column{Group: "lifetime", Name: "max"},
 			column{Group: "keys", Name: "granted"}, column{Group: "keys", Name: "never", Left: true})
 		b.rows(&t, e, func(rs []result) []cell { return b.takeoverCells(done(rs)) })
-		t.Below = []string{"The bound is the recipe's own, for this TTL; a waiter that polls may add its interval. Never: not granted again before the end, and how long it was waited for."}
+		t.Below = []string{"Bound: declared by the recipe for this TTL; a polling waiter can add its interval. Never: keys not granted again before the end, and the longest time that clients waited for one."}
 		s.Tables = append(s.Tables, t)
 	}
 	return s
@@ -73,7 +73,8 @@ func (b *builder) takeoverCells(rs []result) []cell {
 	return append(cells, cell{Text: fmt.Sprintf("%s/%s", count(t.Granted), count(t.Holds))}, never)
 }
 
-// succeeded says whose dead holders were succeeded in time.
+// succeeded states which locks were granted again in time after their holder was
+// killed.
 func succeeded(es []*experiment) []string {
 	var within, allowed, late, unbound, never []string
 	for _, e := range es {
@@ -91,14 +92,14 @@ func succeeded(es []*experiment) []string {
 				continue
 			}
 			longest := quantile(deaths, 1)
-			said := fmt.Sprintf("%s (%s of %s)", name, nanos(longest), nanos(float64(t.BoundNS)))
+			text := fmt.Sprintf("%s (%s of %s)", name, nanos(longest), nanos(float64(t.BoundNS)))
 			switch {
 			case t.BoundNS == 0:
 				unbound = append(unbound, fmt.Sprintf("%s (%s)", name, nanos(longest)))
 			case longest > float64(judgedBy(t, rs)):
-				late = append(late, said)
+				late = append(late, text)
 			case longest > float64(t.BoundNS):
-				allowed = append(allowed, said)
+				allowed = append(allowed, text)
 			case t.Granted == t.Holds:
 				within = append(within, fmt.Sprintf("%s (%s)", name, nanos(longest)))
 			}
@@ -106,19 +107,19 @@ func succeeded(es []*experiment) []string {
 	}
 	var out []string
 	if len(within) > 0 {
-		out = append(out, "A killed holder's lock passed on within the promised bound: "+list(within)+".")
+		out = append(out, "The lock of a killed holder was granted again within the takeover bound: "+list(within)+".")
 	}
 	if len(allowed) > 0 {
-		out = append(out, "After the promised bound, by no more than a poll and a busy machine are allowed: "+list(allowed)+".")
+		out = append(out, "After the takeover bound, but within the allowance for polling and a busy machine: "+list(allowed)+".")
 	}
 	if len(late) > 0 {
-		out = append(out, "Later than promised, the waiters' polls included: "+list(late)+".")
+		out = append(out, "After the takeover bound and the allowance for polling: "+list(late)+".")
 	}
 	if len(unbound) > 0 {
-		out = append(out, "Passed on though nothing was promised: "+list(unbound)+".")
+		out = append(out, "Granted again although the recipe declares no takeover bound: "+list(unbound)+".")
 	}
 	if len(never) > 0 {
-		out = append(out, "Never granted again while the run lasted: "+list(never)+".")
+		out = append(out, "Not granted again before the end of the run: "+list(never)+".")
 	}
 	return out
 }
@@ -140,8 +141,7 @@ func sorted(each []scenario.OneTakeover, of func(scenario.OneTakeover) int64) []
 	return vs
 }
 
-// quantiles picks from sorted values: the least that is not below that share of
-// them.
+// quantiles picks from sorted values the lowest that is not below each share.
 func quantiles(vs []float64, shares ...float64) []cell {
 	var cells []cell
 	for _, share := range shares {
@@ -155,8 +155,8 @@ func quantile(vs []float64, share float64) float64 {
 	return vs[min(max(i, 0), len(vs)-1)]
 }
 
-// judgedBy is the bound with what a busy machine and a waiter's poll may add, as
-// liveness is judged.
+// judgedBy is the bound plus the allowance for a busy machine and for polling, as
+// for the liveness answer.
 func judgedBy(t scenario.TakeoverTimes, rs []result) int64 {
 	bound := t.BoundNS
 	for _, r := range rs {

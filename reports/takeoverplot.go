@@ -9,12 +9,12 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// takeoverTimes draws each takeover as a mark: a row per recipe, the promised
+// takeoverTimes draws each takeover as a glyph: a row per recipe, with the takeover
 // bound as a bar across the row.
 func takeoverTimes(e *experiment, ls map[string]look) figure {
 	f := figure{
 		name: fileName("takeover", e.title()), title: "How long a dead client's lock stayed taken", subtitle: e.figureConditions(0),
-		caption: "Each mark is a killed holder: the time from its death to the next grant of its key. The black bar is the bound that the recipe declares; a red cross beside the word never, how long a key was waited for in vain.",
+		caption: "Each mark is a killed holder: the time from its death to the next grant of its key. The black bar is the takeover bound of the recipe. A red cross with the word never marks a key that was not granted again, and how long clients waited for it.",
 		width:   figureWidth,
 	}
 	p := newPlot("from the holder's death to the next grant (seconds)", "")
@@ -29,9 +29,9 @@ func takeoverTimes(e *experiment, ls map[string]look) figure {
 		}
 		r := takeoverRow{dots: fromDeath(t), bound: float64(t.BoundNS), look: ls[name]}
 		if t.Granted < t.Holds {
-			r.vain = float64(t.UnansweredNS)
+			r.unserved = float64(t.UnansweredNS)
 		}
-		for _, v := range append([]float64{r.bound, r.vain}, r.dots...) {
+		for _, v := range append([]float64{r.bound, r.unserved}, r.dots...) {
 			far = max(far, v/1e9)
 		}
 		rows, names = append(rows, r), append(names, name)
@@ -48,9 +48,10 @@ func takeoverTimes(e *experiment, ls map[string]look) figure {
 }
 
 type takeoverRow struct {
-	dots        []float64 // ns, rising
-	bound, vain float64   // ns; 0: none
-	look        look
+	dots     []float64 // ns, rising
+	bound    float64   // ns; 0: none
+	unserved float64   // ns; longest wait for a key that was not granted again; 0: none
+	look     look
 }
 
 type takeoverRows []takeoverRow
@@ -65,15 +66,15 @@ func (t takeoverRows) Plot(c draw.Canvas, p *plot.Plot) {
 			c.StrokeLine2(black, x(row.bound/1e9), at-vg.Points(8), x(row.bound/1e9), at+vg.Points(8))
 		}
 		for j, v := range row.dots {
-			// Dots of one row stand in three lines, so that equal ones show.
+			// Glyphs of a row are in three lines, so that equal values are visible.
 			dy := vg.Points(3 * math.Mod(float64(j), 3))
 			c.DrawGlyph(row.look.glyph(smallMark), vg.Point{X: x(v / 1e9), Y: at + dy - vg.Points(3)})
 		}
-		if row.vain > 0 {
-			c.DrawGlyph(draw.GlyphStyle{Color: red, Radius: vg.Points(4), Shape: cross()}, vg.Point{X: x(row.vain / 1e9), Y: at})
+		if row.unserved > 0 {
+			c.DrawGlyph(draw.GlyphStyle{Color: red, Radius: vg.Points(4), Shape: cross()}, vg.Point{X: x(row.unserved / 1e9), Y: at})
 			sty := textStyle(sans(8), red)
 			sty.XAlign, sty.YAlign = text.XRight, text.YCenter
-			c.FillText(sty, vg.Point{X: x(row.vain/1e9) - vg.Points(7), Y: at}, "never")
+			c.FillText(sty, vg.Point{X: x(row.unserved/1e9) - vg.Points(7), Y: at}, "never")
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 const (
 	defaultWidth = 120
 	minWidth     = 60
-	minText      = 24 // the narrowest column that text is wrapped into
+	minText      = 24 // narrowest column in which text is wrapped
 	gap          = "  "
 )
 
-// textPrinter writes a content for a shell.
+// textPrinter writes a content as text.
 type textPrinter struct {
 	strings.Builder
 	color bool
@@ -48,7 +48,7 @@ func renderText(c *content, o TableOptions) string {
 	}
 	if len(c.Answers) > 0 {
 		p.line("")
-		p.line(p.paint("ANSWERS", "1"))
+		p.line(p.paint("SUMMARY", "1"))
 		for _, a := range c.Answers {
 			p.wrap("- "+a, "  ")
 		}
@@ -112,7 +112,7 @@ func (p *textPrinter) wrap(s, indent string) {
 	p.line(b.String())
 }
 
-// table prints t, cut into as many blocks as the width asks for.
+// table prints t, split into blocks that fit the width.
 func (p *textPrinter) table(t table) {
 	if t.Title != "" {
 		p.wrap(t.Title, "  ")
@@ -128,7 +128,7 @@ func (p *textPrinter) table(t table) {
 			at += len(gap) + widths[to]
 			to++
 		}
-		// Columns under one heading stay together where they can.
+		// Keep columns with the same heading together if possible.
 		if g := to; g < len(t.Cols) && t.Cols[g].Group != "" {
 			for g > from && t.Cols[g-1].Group == t.Cols[to].Group {
 				g--
@@ -139,14 +139,14 @@ func (p *textPrinter) table(t table) {
 				}
 			}
 		}
-		// Text in the last column wraps where a little room is left for it.
+		// Text in the last column wraps if there is a little room for it.
 		if room := p.width - at - len(gap); to == len(t.Cols)-1 && t.Cols[to].Left && room >= minText {
 			widths[to] = room
 			to++
 		}
 		p.block(t, head, widths, from, to, from == 0)
 		if to >= len(t.Cols) || !slices.ContainsFunc(t.Rows, func(r row) bool { return r.Span == "" }) {
-			break // what is left has nothing to show
+			break // only spans are left
 		}
 		from = to
 	}
@@ -202,7 +202,7 @@ func fold(s string, width int) []string {
 	return strings.Split(strings.TrimSuffix(q.String(), "\n"), "\n")
 }
 
-// span prints a row whose text goes across the table.
+// span prints a row with one text across the table.
 func (p *textPrinter) span(name string, r row) {
 	indent := strings.Repeat(" ", visible(name))
 	q := &textPrinter{width: p.width}
@@ -228,7 +228,7 @@ func columnWidths(t table) []int {
 			}
 		}
 	}
-	// A group's heading needs room above its columns.
+	// Widen the last column of a group whose heading is wider.
 	for i := 0; i < len(t.Cols); {
 		j, sum := i, -len(gap)
 		for j < len(t.Cols) && t.Cols[j].Group == t.Cols[i].Group && (j == i || t.Cols[i].Group != "") {
@@ -253,7 +253,7 @@ func groupLine(t table, head int, widths []int, from, to int) string {
 			j++
 		}
 		any = any || g != ""
-		// A heading stands over its columns' side.
+		// A heading is aligned like its columns.
 		line += gap + pad(g, sum, j-i > 1 || t.Cols[i].Left)
 		i = j
 	}
@@ -274,7 +274,7 @@ func pad(s string, width int, left bool) string {
 	return strings.Repeat(" ", n) + s
 }
 
-// visible counts the columns that s takes, colours not counted.
+// visible counts the columns of s without colour codes.
 func visible(s string) int {
 	n := utf8.RuneCountInString(s)
 	for {

@@ -6,9 +6,9 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// thresholds: what was expected of the numbers, and what was measured.
+// thresholds: the expected numbers and the measured ones.
 func (b *builder) thresholds(es []*experiment) section {
-	s := section{Title: "THRESHOLDS", Lead: "What the suite expects of the numbers, and what was measured."}
+	s := section{Title: "THRESHOLDS", Lead: "The numbers that the suite expects, and the measured ones."}
 	for _, e := range es {
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
 		t.Cols = append(t.Cols, column{Name: "expected", Left: true}, column{Name: "measured"}, column{Name: "met", Left: true})
@@ -43,12 +43,12 @@ func expectedNumbers(rs []result) []string {
 	return list
 }
 
-// threshold shows the run that decides: one that missed it, else one that did
-// not measure it, else the first.
+// threshold shows a run that missed the threshold, else one that did not measure
+// it, else the first.
 func (b *builder) threshold(rs []result, text string) []cell {
 	t, err := scenario.ParseThreshold(text)
 	if err != nil {
-		return []cell{{Text: clean(text)}, b.dash("the threshold cannot be read: " + clean(err.Error())), {Text: "unknown", Class: warn}}
+		return []cell{{Text: clean(text)}, b.dash("invalid threshold: " + clean(err.Error())), {Text: "unknown", Class: warn}}
 	}
 	measured, met := cell{}, cell{Text: "yes", Class: good}
 	for _, r := range rs {

@@ -10,17 +10,17 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// fewForP99 is how many acquires a 99th percentile needs to be more than the
+// fewForP99 is the number of acquires below which the 99th percentile is the
 // largest value.
 const fewForP99 = 100
 
 const (
-	noteDropped = "Arrivals were dropped: the offered rate is above what the lock can serve, so response times have no steady state and are not shown."
+	noteDropped = "Arrivals were dropped: the rate is above the capacity of the lock. Response times then grow without bound and are not shown."
 	noteFewP99  = "Fewer than 100 acquires: the p99 is the largest value."
 )
 
-// alike are the warnings behind one footnote: they differ in their first
-// number at most.
+// alike are the warnings in one footnote: they differ at most in their first
+// number.
 type alike struct {
 	mark        int
 	text        string // of the first of them
@@ -30,10 +30,9 @@ type alike struct {
 
 var digits = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?`)
 
-// warnings marks what the runs warn of. Warnings that differ only in their
-// numbers are one footnote, which counts the scenarios. What a table tells by
-// itself, or does not depend on, gets no mark: few samples matter where a 99th
-// percentile stands (see percentile), dropped arrivals have a column.
+// warnings are the marks for the warnings of the runs. Warnings that differ only in
+// their numbers share a footnote, which counts the scenarios. Few samples are
+// marked at the 99th percentile instead (see percentile).
 func (b *builder) warnings(rs []result) []int {
 	var marks []int
 	for _, r := range rs {
@@ -71,8 +70,8 @@ func (b *builder) warning(r result, w string) int {
 	return l.mark
 }
 
-// String is the footnote: what is warned of, between which bounds, and in how
-// many of all scenarios.
+// String is the footnote: the warning, the range of its number, and in how many
+// scenarios it occurs.
 func (l *alike) String(all int) string {
 	text := l.text
 	if l.least < l.most {
@@ -81,7 +80,7 @@ func (l *alike) String(all int) string {
 		if len(rest) == 0 {
 			text = fmt.Sprintf("%s%s to %s%s", text[:first[0]], bare(l.least), bare(l.most), text[first[1]:])
 		} else {
-			// Several numbers belong together; only an example keeps them so.
+			// Several numbers belong together: show one example.
 			text = "for example, " + text
 		}
 	}
@@ -93,8 +92,8 @@ func (l *alike) String(all int) string {
 
 func bare(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// percentile is a cell that shows a 99th percentile, marked where the values
-// are too few for one.
+// percentile is a cell with a 99th percentile, marked if there are too few
+// values.
 func (b *builder) percentile(rs []result, what string, m metric, of func(result) *scenario.Latency) cell {
 	return b.few(b.cell(rs, what, m), rs, of)
 }

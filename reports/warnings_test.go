@@ -49,7 +49,7 @@ func TestFewSamplesMarkThePercentile(t *testing.T) {
 	}
 }
 
-// The book of an open loop above capacity is said in words, and its row points
+// The arrivals of an open loop above capacity are in a sentence, and its row points
 // at one footnote instead of one per figure.
 func TestOpenLoopAboveCapacity(t *testing.T) {
 	r := result{

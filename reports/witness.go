@@ -11,21 +11,20 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// timeline is a witness as a picture: a lane per client, what it asked and
-// what it held, in the seconds before the violation and after it. Lengths are
-// pixels.
+// timeline is a witness as a picture: a lane per client with its calls and holds in
+// the seconds before and after the violation. Lengths are pixels.
 type timeline struct {
 	Width, Height int
 	Lanes         []lane
 	Shades        []mark // faults
-	Clash         *mark  // while two held the key
+	Clash         *mark  // while two clients held the key
 	Ticks         []tick
 }
 
 type lane struct {
 	Name   string
 	Y      int  // of the middle
-	Proves bool // the client is one of those that the violation is about
+	Proves bool // the client is part of the violation
 	Bars   []bar
 }
 
@@ -35,7 +34,7 @@ type bar struct {
 	Title    string
 }
 
-// mark is a time over all lanes; a fault's has its name above it.
+// mark is a time span over all lanes; a fault has its name above it.
 type mark struct {
 	bar
 	Y, Height int
@@ -56,22 +55,22 @@ const (
 	nameHeight = 14
 )
 
-// aroundPicture is how much time a picture shows before a violation and after
-// it, where more is known of the others.
+// aroundPicture is the time that a picture shows before and after a violation if
+// the witness has calls of other clients.
 const aroundPicture = 2 * time.Second
 
-// drawWitness lays the calls of a witness out by time. ok is false where there
-// is nothing to draw.
+// drawWitness draws the calls of a witness by time. ok is false if there is nothing
+// to draw.
 func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, bool) {
-	// The controller reads a register in the end, long after all clients.
+	// The controller reads the counter at the end, long after all clients.
 	w.Calls = slices.DeleteFunc(slices.Clone(w.Calls), func(c scenario.WitnessCall) bool { return c.Client == history.Controller })
 	if len(w.Calls) == 0 {
 		return timeline{}, false
 	}
 	calls := slices.Concat(w.Calls, w.Around)
 	from, to := pictured(w, calls)
-	// Some air on both sides, in which an open end can be seen. The sums are
-	// done in floats: stamps of a damaged history may be anything.
+	// A margin on both sides makes open ends visible. Sums are in floats: stamps of
+	// a damaged history can have any value.
 	length := float64(to) - float64(from)
 	x := func(ns int64) int {
 		f := (float64(ns)-float64(from))/length*0.92 + 0.04
@@ -130,8 +129,8 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 	return t, true
 }
 
-// pictured is the time that a picture shows: all of the calls that prove the
-// violation, but of a long wait before it no more than the rest needs.
+// pictured is the time that a picture shows: all calls of the violation, but a long
+// wait before it is cut.
 func pictured(w scenario.Witness, calls []scenario.WitnessCall) (from, to int64) {
 	first, last := answered(w.Calls[0]), answered(w.Calls[0])
 	from, to = w.Calls[0].InvokeNS, last
@@ -150,7 +149,7 @@ func pictured(w scenario.Witness, calls []scenario.WitnessCall) (from, to int64)
 	return from, to
 }
 
-// answered is when a call was over, or where that is not known began.
+// answered is when a call returned, or else when it began.
 func answered(c scenario.WitnessCall) int64 {
 	if c.ReturnNS == 0 {
 		return c.InvokeNS
@@ -162,9 +161,9 @@ func asks(c scenario.WitnessCall) bool { return c.Kind == "acquire" || c.Kind ==
 
 func granted(c scenario.WitnessCall) bool { return asks(c) && c.Outcome == "held" }
 
-// clashed is when the second of two holders was granted the key; ok is false
-// where a witness is not of two holders: of a stuck key the second was granted it
-// when the first was long dead.
+// clashed is when the second of two holders was granted the key; ok is false if
+// the witness does not have two holders at once. The holders of a stuck key did not
+// hold it at once.
 func clashed(w scenario.Witness) (at int64, ok bool) {
 	n := 0
 	for _, c := range w.Calls {
@@ -176,8 +175,8 @@ func clashed(w scenario.Witness) (at int64, ok bool) {
 	return at, n == 2 && w.LengthNS > 0 && w.Class != string(checker.StuckKey)
 }
 
-// shadeOf marks a fault's time; one without an end, or that was over at once, by
-// a line. ok is false where it was not in force in the time that is shown.
+// shadeOf marks the time of a fault; an instant fault is a line. ok is false if it
+// was not in force in the time that is shown.
 func shadeOf(f scenario.FaultResult, from, to int64, x func(int64) int) (mark, bool) {
 	end := max(f.HealedNS, f.InjectedNS)
 	if f.InjectedNS == 0 || f.InjectedNS > to || end < from {
@@ -191,7 +190,7 @@ func shadeOf(f scenario.FaultResult, from, to int64, x func(int64) int) (mark, b
 		what += " of " + clean(f.Target)
 	}
 	if f.Status != "effective" {
-		what += ", which missed"
+		what += " (missed)"
 	}
 	title := fmt.Sprintf("%s, at %s", what, stamp(f.InjectedNS))
 	if end > f.InjectedNS {
@@ -204,8 +203,8 @@ func shadeOf(f scenario.FaultResult, from, to int64, x func(int64) int) (mark, b
 	return m, true
 }
 
-// holdEnd is where a hold ends on the picture: at the release the witness
-// shows, else at the edge, for it is not known.
+// holdEnd is where a hold ends in the picture: at its release, or at the edge if
+// that is not known.
 func holdEnd(calls []scenario.WitnessCall, grant scenario.WitnessCall, x func(int64) int) int {
 	for _, c := range calls {
 		if c.Attempt == grant.Attempt && c.Client == grant.Client && c.InvokeNS >= grant.ReturnNS && (c.Kind == "release" || c.Kind == "cleanup" || c.Kind == "lost") {

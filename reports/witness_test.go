@@ -58,7 +58,7 @@ func TestPictureOfTheSecondsAround(t *testing.T) {
 	if len(p.Shades) != 2 {
 		t.Fatalf("%+v", p.Shades)
 	}
-	for i, want := range []string{"holder-cut of client 7 (pid 5)", "leader-reset, which missed"} {
+	for i, want := range []string{"holder-cut of client 7 (pid 5)", "leader-reset (missed)"} {
 		if m := p.Shades[i]; m.Name != want || m.Y+m.Height > p.Height || m.NameY >= p.Lanes[0].Y-8 {
 			t.Errorf("%+v", m)
 		}
@@ -89,7 +89,7 @@ func TestPictureHasClientsOnly(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if _, ok := drawWitness(scenario.Witness{Calls: []scenario.WitnessCall{end}}, nil); ok {
-		t.Error("a picture of nobody")
+		t.Error("a picture without a client")
 	}
 	if got := viewCall(end); strings.Contains(got, "client") {
 		t.Error(got)
