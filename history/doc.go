@@ -10,8 +10,8 @@
 // Follow, a history larger than memory key by key (ReadKeyed), and one that was
 // made in memory is written by Save.
 //
-// It may import the standard library and golang.org/x/sys only: everything
-// else in lockbench stands above it.
+// It may import the standard library, golang.org/x/sys and a compression library
+// only: everything else in lockbench stands above it.
 //
 // # What a history survives
 //
@@ -23,7 +23,7 @@
 // that write each change to a new place, it may still be a fault.) It does not
 // survive a power cut: nothing is forced to the disk.
 //
-// # The format, version 1
+// # The format
 //
 // All numbers are little-endian. Stamps are nanoseconds of CLOCK_MONOTONIC (on
 // macOS of CLOCK_UPTIME_RAW). Checksums are CRC-32C; where one would be 0 it is
@@ -35,19 +35,20 @@
 //
 //	header
 //	  0  8  "LBSTREAM"
-//	  8  4  version, 1
+//	  8  4  version: 1; 2 for a stream that has parts or is compressed
 //	 12  2  size of the header, 128
 //	 14  2  size of a slot, 112
 //	 16  4  client; 0xFFFFFFFF: the controller
 //	 20  4  worker
 //	 24  4  streams that the whole history should have; 0: not known
-//	 28  4  flags; 1: sealed
+//	 28  4  flags; 1: sealed, 2: another part follows, 4: compressed
 //	 32  8  uncertainty of the clock, ns
 //	 40  8  stamp of the beginning
-//	 48  8  size of the file in bytes: it is never shorter, and if it is longer
-//	        (the writer died while it grew) then by zeros
-//	 56  8  records, if sealed
+//	 48  8  size of the file in bytes, before compression: it is never shorter,
+//	        and if it is longer (the writer died while it grew) then by zeros
+//	 56  8  records of the stream, if sealed
 //	 64  8  stamp of the seal, if sealed
+//	 72  4  number of the first record of this part
 //	124  4  checksum of bytes 0 to 123
 //
 //	slot, invoke half, written by Begin
@@ -81,9 +82,23 @@
 // an End) has a return half with outcome 0 and stamp 0. A point has both
 // halves, the return half written first.
 //
+// A long stream is written in parts of 37449 records, a file each; only the last
+// of them is written to. A part that is full is replaced by its compressed form
+// while the client goes on: a header with that flag, then blocks instead of
+// slots. Each block is compressed by itself, as a Zstandard frame without a
+// checksum:
+//
+//	block
+//	  0  8  "LBPACKED"
+//	  8  4  bytes of slots, uncompressed
+//	 12  4  bytes that follow, compressed
+//	 16  4  checksum of the bytes that follow
+//	 28  4  checksum of bytes 0 to 27
+//
 // A merged file is a row of streams, each after a frame of 64 bytes. The bytes
 // of the client's file follow as they were, but for zeros after the last slot
-// that is not blank.
+// that is not blank. A stream of several parts, or of more than 256 KiB, follows
+// as one compressed stream, whose content checksum is 0.
 //
 //	frame
 //	  0  8  "LBMERGED"

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,17 +16,20 @@ import (
 type Follower struct {
 	dir   string
 	files map[string]*followed
+	order []string // files that are not done, as they were met
 	buf   []byte
 	doubt int64 // the worst of the clients' clocks
 	holed bool  // a file was left to Read
 }
 
-// followed is one client's file.
+// followed is one client's file, or one part of it.
 type followed struct {
-	file *os.File
-	next int64   // offset of the next slot that is not begun
-	open []int64 // offsets of calls that have not returned
-	dead bool    // it makes no sense: left to Read
+	path  string
+	file  io.ReaderAt
+	close func() error
+	next  int64   // offset of the next slot that is not begun
+	open  []int64 // offsets of calls that have not returned
+	done  bool    // nothing more comes; file is closed
 }
 
 // Follow begins to follow the client files in dir, those that are still to come
@@ -48,29 +52,62 @@ func (f *Follower) Poll(visit func(c *Call, returned bool)) error {
 		if e.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, newSuffix) || f.files[name] != nil {
 			continue
 		}
-		file, err := os.Open(filepath.Join(f.dir, name))
+		fd, err := f.follow(filepath.Join(f.dir, name))
 		if err != nil {
 			return fmt.Errorf("history: follow %s: %w", f.dir, err)
 		}
-		if n, err := file.ReadAt(f.buf[:headerSize], 0); err == nil || errors.Is(err, io.EOF) {
-			if h, err := parseHeader(f.buf[:n]); err == nil {
-				f.doubt = max(f.doubt, h.uncertainty)
-			}
-		}
-		f.files[name] = &followed{file: file, next: headerSize}
+		f.files[name] = fd
+		f.order = append(f.order, name)
 	}
-	for _, fd := range f.files {
+	for _, name := range f.order {
+		fd := f.files[name]
+		if fd.done {
+			continue
+		}
 		if err := f.poll(fd, visit); err != nil {
-			return fmt.Errorf("history: follow %s: %w", fd.file.Name(), err)
+			return fmt.Errorf("history: follow %s: %w", fd.path, err)
 		}
 	}
+	f.order = slices.DeleteFunc(f.order, func(name string) bool { return f.files[name].done })
 	return nil
 }
 
-func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
-	if fd.dead {
-		return nil
+// follow opens a file. One that was compressed before it was met reads as it
+// was.
+func (f *Follower) follow(path string) (*followed, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
+	fd := &followed{path: path, file: file, close: file.Close, next: headerSize}
+	h, ok := f.header(file)
+	if !ok {
+		return fd, nil
+	}
+	f.doubt = max(f.doubt, h.uncertainty)
+	if !h.packed {
+		return fd, nil
+	}
+	st, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	s, err := newStrip(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	s.beginAt(span{end: st.Size()})
+	fd.file = s
+	return fd, nil
+}
+
+func (f *Follower) header(r io.ReaderAt) (header, bool) {
+	n, _ := r.ReadAt(f.buf[:headerSize], 0) // what cannot be read is no header
+	h, err := parseHeader(f.buf[:n])
+	return h, err == nil
+}
+
+func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 	still := fd.open[:0]
 	for _, at := range fd.open {
 		s := f.buf[:slotSize]
@@ -94,8 +131,8 @@ func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 			switch invokeHalf(s) {
 			case halfSound:
 			case halfBad:
-				fd.dead, f.holed = true, true
-				return nil
+				f.holed = true
+				return f.leave(fd)
 			default:
 				return nil // not yet begun, or in the middle of it
 			}
@@ -108,9 +145,19 @@ func (f *Follower) poll(fd *followed, visit func(*Call, bool)) error {
 			fd.next += slotSize
 		}
 		if n < len(f.buf) {
+			// A part that is full has no room for another record.
+			if h, ok := f.header(fd.file); ok && h.continued && h.allocated == fd.next && len(fd.open) == 0 {
+				return f.leave(fd)
+			}
 			return nil
 		}
 	}
+}
+
+// leave closes a file of which nothing more is to come.
+func (f *Follower) leave(fd *followed) error {
+	fd.done = true
+	return fd.close()
 }
 
 // Whole reports whether all that was visited is all that was recorded: no file was
@@ -124,9 +171,9 @@ func (f *Follower) Uncertainty() int64 { return f.doubt }
 // Close closes the files.
 func (f *Follower) Close() error {
 	var errs []error
-	for _, fd := range f.files {
-		errs = append(errs, fd.file.Close())
+	for _, name := range f.order {
+		errs = append(errs, f.files[name].close())
 	}
-	f.files = nil
+	f.files, f.order = nil, nil
 	return errors.Join(errs...)
 }

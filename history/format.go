@@ -13,6 +13,7 @@ const (
 	streamMagic = "LBSTREAM"
 	frameMagic  = "LBMERGED"
 	version     = 1
+	version2    = 2 // of a stream that has parts or is packed
 
 	headerSize = 128
 	slotSize   = 112
@@ -27,7 +28,9 @@ const (
 	pointMark  = 0x4B50 // in that of a point, whose return half was written first
 	returnMark = 0x5452
 
-	flagSealed = 1
+	flagSealed    = 1
+	flagContinued = 2
+	flagPacked    = 4
 
 	allFlags = FlagWarmup | FlagFenced | FlagStale | FlagLeaseTimer | FlagDrain | FlagShared
 )
@@ -51,8 +54,11 @@ type header struct {
 	created                 int64 // stamp
 	allocated               int64 // bytes of the file that are in use or prepared
 	sealed                  bool
-	count                   int64 // records, if sealed
-	sealedAt                int64 // stamp, if sealed
+	count                   int64  // records, if sealed
+	sealedAt                int64  // stamp, if sealed
+	first                   uint32 // number of the first record of this part
+	continued               bool   // another part follows
+	packed                  bool   // blocks follow instead of slots; allocated is their size uncompressed
 }
 
 // put writes h to p, which has headerSize bytes.
@@ -60,21 +66,42 @@ func (h *header) put(p []byte) {
 	le := binary.LittleEndian
 	clear(p)
 	copy(p, streamMagic)
-	le.PutUint32(p[8:], version)
+	le.PutUint32(p[8:], h.version())
 	le.PutUint16(p[12:], headerSize)
 	le.PutUint16(p[14:], slotSize)
 	le.PutUint32(p[16:], h.client)
 	le.PutUint32(p[20:], h.worker)
 	le.PutUint32(p[24:], h.streams)
-	if h.sealed {
-		le.PutUint32(p[28:], flagSealed)
-	}
+	le.PutUint32(p[28:], h.flags())
 	le.PutUint64(p[32:], uint64(h.uncertainty))
 	le.PutUint64(p[40:], uint64(h.created))
 	le.PutUint64(p[48:], uint64(h.allocated))
 	le.PutUint64(p[56:], uint64(h.count))
 	le.PutUint64(p[64:], uint64(h.sealedAt))
+	le.PutUint32(p[72:], h.first)
 	le.PutUint32(p[headerSize-4:], checksum(0, p[:headerSize-4]))
+}
+
+func (h *header) flags() uint32 {
+	flags := uint32(0)
+	if h.sealed {
+		flags |= flagSealed
+	}
+	if h.continued {
+		flags |= flagContinued
+	}
+	if h.packed {
+		flags |= flagPacked
+	}
+	return flags
+}
+
+// version is the oldest format that can say it.
+func (h *header) version() uint32 {
+	if h.first > 0 || h.continued || h.packed {
+		return version2
+	}
+	return version
 }
 
 // parseHeader reads a header. Its error says what is wrong, in words that fit
@@ -92,24 +119,32 @@ func parseHeader(p []byte) (header, error) {
 	if le.Uint32(p[headerSize-4:]) != checksum(0, p[:headerSize-4]) {
 		return h, fmt.Errorf("the stream's header: checksum does not match")
 	}
-	if v := le.Uint32(p[8:]); v != version {
-		return h, fmt.Errorf("the stream's header: format version %d, this program reads %d: use the lockbench that wrote it", v, version)
+	v, flags := le.Uint32(p[8:]), le.Uint32(p[28:])
+	if v != version && v != version2 {
+		return h, fmt.Errorf("the stream's header: format version %d, this program reads %d and %d: use the lockbench that wrote it", v, version, version2)
 	}
-	if le.Uint16(p[12:]) != headerSize || le.Uint16(p[14:]) != slotSize || le.Uint32(p[28:])&^flagSealed != 0 {
+	allowed := uint32(flagSealed)
+	if v == version2 {
+		allowed |= flagContinued | flagPacked
+	}
+	if le.Uint16(p[12:]) != headerSize || le.Uint16(p[14:]) != slotSize || flags&^allowed != 0 {
 		return h, fmt.Errorf("the stream's header: impossible sizes or flags")
 	}
 	h = header{
 		client:      le.Uint32(p[16:]),
 		worker:      le.Uint32(p[20:]),
 		streams:     le.Uint32(p[24:]),
-		sealed:      le.Uint32(p[28:])&flagSealed != 0,
+		sealed:      flags&flagSealed != 0,
+		continued:   flags&flagContinued != 0,
+		packed:      flags&flagPacked != 0,
 		uncertainty: int64(le.Uint64(p[32:])),
 		created:     int64(le.Uint64(p[40:])),
 		allocated:   int64(le.Uint64(p[48:])),
 		count:       int64(le.Uint64(p[56:])),
 		sealedAt:    int64(le.Uint64(p[64:])),
+		first:       le.Uint32(p[72:]),
 	}
-	if h.uncertainty < 0 || h.allocated < headerSize || h.count < 0 || h.count > (h.allocated-headerSize)/slotSize {
+	if h.uncertainty < 0 || h.allocated < headerSize || h.count < 0 || h.count-int64(h.first) > (h.allocated-headerSize)/slotSize {
 		return h, fmt.Errorf("the stream's header: impossible values")
 	}
 	return h, nil

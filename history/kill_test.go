@@ -17,9 +17,10 @@ import (
 // The test binary starts itself again as the process that is killed, or that
 // runs on a full disk: the environment says which part it plays.
 const (
-	envRole = "LOCKBENCH_HISTORY_TEST"
-	envPath = "LOCKBENCH_HISTORY_TEST_PATH"
-	envHang = "LOCKBENCH_HISTORY_TEST_HANG" // number of the call to stay in
+	envRole  = "LOCKBENCH_HISTORY_TEST"
+	envPath  = "LOCKBENCH_HISTORY_TEST_PATH"
+	envHang  = "LOCKBENCH_HISTORY_TEST_HANG"  // number of the call to stay in
+	envParts = "LOCKBENCH_HISTORY_TEST_PARTS" // not empty: in small parts, which are compressed
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +46,11 @@ func victim() error {
 	if err != nil {
 		return err
 	}
-	w, err := Create(os.Getenv(envPath), Options{Client: 6, Clock: NewClock()})
+	o := Options{Client: 6, Clock: NewClock()}
+	if os.Getenv(envParts) != "" {
+		o.Packer, o.partRecords = NewPacker(), 200
+	}
+	w, err := Create(os.Getenv(envPath), o)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,7 @@ func TestKill(t *testing.T) {
 			hang = rnd.IntN(1500)
 			lines = 2*hang + 1
 		}
-		if killed(t, hang, lines) {
+		if killed(t, hang, lines, i%2 == 0) {
 			open++
 		}
 	}
@@ -95,13 +100,17 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killed kills a victim after so many lines, checks what it left, and reports
+// killed kills a victim, whose stream may be in parts, after so many lines, checks what it left, and reports
 // whether its last call was open.
-func killed(t *testing.T, hang, lines int) bool {
+func killed(t *testing.T, hang, lines int, parts bool) bool {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "client-6")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "client-6")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envRole+"=victim", envPath+"="+path, fmt.Sprintf("%s=%d", envHang, hang))
+	if parts {
+		cmd.Env = append(cmd.Env, envParts+"=1")
+	}
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -141,7 +150,7 @@ func killed(t *testing.T, hang, lines int) bool {
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("the victim was not killed: %v", err)
 	}
-	h := sound(t, path)
+	h := sound(t, dir)
 	if st := h.Streams[0]; st.Sealed || st.Client != 6 {
 		t.Errorf("stream %+v", st)
 	}

@@ -205,15 +205,58 @@ func (r *reader) folder(dir string) error {
 	if err != nil {
 		return err
 	}
+	var paths []string
+	parts := map[uint32][]streamFile{} // by client, of the streams in parts
+	of := map[string]uint32{}
 	for _, e := range entries {
 		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), newSuffix) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if err := r.open(path); err != nil {
-			r.note(path, 0, "cannot be opened: %v", err)
+		paths = append(paths, path)
+		if part, err := openStream(path); err == nil && part.isPart() {
+			parts[part.head.client] = append(parts[part.head.client], part)
+			of[path] = part.head.client
 		}
 	}
+	for _, path := range paths {
+		client, part := of[path]
+		if !part {
+			if err := r.open(path); err != nil {
+				r.note(path, 0, "cannot be opened: %v", err)
+			}
+			continue
+		}
+		if list := parts[client]; list != nil {
+			delete(parts, client)
+			if err := r.parts(list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parts reads a stream that is in several files.
+func (r *reader) parts(list []streamFile) error {
+	slices.SortFunc(list, func(a, b streamFile) int { return cmp.Compare(a.head.first, b.head.first) })
+	s, err := newStrip(nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close() // only read: nothing to lose
+	h := list[len(list)-1].head
+	h.allocated = headerSize
+	for i := range list {
+		p := &list[i]
+		h.allocated += p.head.allocated - headerSize
+		if err := s.addFile(p); err != nil {
+			r.note(p.path, 0, "cannot be opened: %v", err)
+		}
+	}
+	h.allocated = max(h.allocated, headerSize+h.count*slotSize)
+	s.begin(h)
+	r.strip(s, list[0].path, s.size)
 	return nil
 }
 
@@ -240,8 +283,39 @@ func (r *reader) file(f io.ReaderAt, path string, size int64) {
 
 // stream reads one stream into the history.
 func (r *reader) stream(f io.ReaderAt, path string, sp span) {
+	if isPacked(f, sp) {
+		if s, err := newStrip(f); err == nil {
+			original := s.beginAt(sp)
+			r.strip(s, path, original)
+			return
+		}
+	}
 	s := streamReader{sc: newScanner(f, sp.from, sp.end, r.buf), file: path, calls: r.h.Calls}
 	s.sc.sums = sp.content != 0
+	r.read(&s, sp)
+}
+
+// isPacked reports whether a compressed stream begins at a span: by its header, or
+// where that is damaged by its first block.
+func isPacked(f io.ReaderAt, sp span) bool {
+	var p [headerSize + blockHeader]byte
+	n, _ := f.ReadAt(p[:min(int64(len(p)), max(0, sp.end-sp.from))], sp.from) // what cannot be read is none
+	h, err := parseHeader(p[:n])
+	if err != nil && n == len(p) {
+		_, ok := parseBlock(p[headerSize:])
+		return ok
+	}
+	return err == nil && h.packed
+}
+
+// strip reads a stream that is stored in pieces.
+func (r *reader) strip(st *strip, path string, original int64) {
+	s := streamReader{sc: newScanner(st, 0, st.size, r.buf), file: path, calls: r.h.Calls, place: st.place, strip: st}
+	r.read(&s, span{from: 0, end: st.size, original: original})
+}
+
+// read reads the stream of s into the history.
+func (r *reader) read(s *streamReader, sp span) {
 	number := r.streams
 	r.streams++
 	if r.sink != nil {
@@ -264,7 +338,10 @@ func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 		r.sink.add(number, s.calls)
 		s.calls = s.calls[:0]
 	}
-	if r.adopt(&s, st, origin{path, number}, sp.from) {
+	if s.strip != nil {
+		s.broken()
+	}
+	if r.adopt(s, st, origin{s.file, number}, sp.from) {
 		r.h.Calls = s.calls
 		r.h.Streams = append(r.h.Streams, st)
 	}

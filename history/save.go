@@ -13,7 +13,7 @@ import (
 // calls of each client must be in the order of their Seq, which begins at 0 and
 // misses none. The file appears whole or not at all.
 func Save(path string, h *History) error {
-	if err := writeWhole(path, func(w io.Writer) error { return save(w, h) }); err != nil {
+	if err := writeWhole(path, func(w *wholeFile) error { return save(w, h) }); err != nil {
 		return fmt.Errorf("history: save %s: %w", path, err)
 	}
 	return nil

@@ -16,6 +16,8 @@ type span struct {
 type streamReader struct {
 	sc    *scanner
 	file  string
+	place func(at int64) (file string, offset int64) // where the bytes of a strip are stored; nil: where they are
+	strip *strip                                     // that sc reads; nil: a file
 	head  header
 	known bool // head is sound
 
@@ -307,6 +309,10 @@ func (r *streamReader) finish(sp span) {
 	if r.sc.err != nil {
 		r.note(r.sc.end, "the file cannot be read further: %v", r.sc.err)
 	}
+	if r.known && r.head.continued {
+		r.lostReturn()
+		r.note(sp.end, "the stream goes on in a part that is missing")
+	}
 	if r.known && r.head.sealed {
 		r.lostReturn()
 		if int64(r.next) < r.head.count {
@@ -316,6 +322,20 @@ func (r *streamReader) finish(sp span) {
 	if r.bad != "" {
 		r.lostReturn() // who knows what stood there
 		r.note(r.badAt, "%s; nothing after it could be read", r.bad)
+	}
+}
+
+// broken takes over the damage to the blocks that the stream is stored in.
+func (r *streamReader) broken() {
+	if len(r.strip.damage) == 0 {
+		return
+	}
+	r.lostReturn()
+	for _, d := range r.strip.damage {
+		if d.File == "" {
+			d.File = r.file
+		}
+		r.damage = append(r.damage, d)
 	}
 }
 
@@ -391,5 +411,13 @@ func (r *streamReader) note(at int64, format string, args ...any) {
 		r.suppressed++
 		return
 	}
-	r.damage = append(r.damage, Damage{File: r.file, Offset: at, What: fmt.Sprintf(format, args...)})
+	file := r.file
+	if r.place != nil {
+		if stored, offset := r.place(at); stored != "" {
+			file, at = stored, offset
+		} else {
+			at = offset
+		}
+	}
+	r.damage = append(r.damage, Damage{File: file, Offset: at, What: fmt.Sprintf(format, args...)})
 }

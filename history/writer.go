@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,7 +40,12 @@ type Options struct {
 	// 0: not known.
 	Streams uint32
 	Clock   Clock // of this process
+	// Packer compresses what is not written to any more, once there is much of
+	// it; nil: the stream stays one file.
+	Packer *Packer
 
+	// partRecords stands in for the real number in tests.
+	partRecords uint32
 	// allocate stands in for the real one in tests.
 	allocate func(f *os.File, from, size int64) error
 }
@@ -58,6 +64,8 @@ const (
 	// for a busy client, little disk for an idle one.
 	firstSize = 64 << 10
 	maxGrowth = 4 << 20
+	// partRecords is how many records a part of a stream has: 4 MiB of them.
+	partRecords = 4 << 20 / slotSize
 )
 
 // Writer records the calls of one client in one file, so that neither the
@@ -70,7 +78,11 @@ const (
 // Writers. One call is open at a time; Points may be recorded meanwhile.
 type Writer struct {
 	file   *os.File
-	path   string
+	path   string // of the part that is being written
+	stream string // path of the first part
+	part   int    // number of the part
+	limit  uint32 // records of a part
+	packer *Packer
 	clock  Clock
 	client uint32
 
@@ -94,7 +106,7 @@ type Writer struct {
 // pass over, so that a process killed in here leaves no half-made stream.
 func Create(path string, o Options) (*Writer, error) {
 	w := &Writer{
-		path: path, clock: o.Clock, client: o.Client,
+		path: path, stream: path, packer: o.Packer, limit: cmp.Or(o.partRecords, partRecords), clock: o.Clock, client: o.Client,
 		next: headerSize, ready: headerSize, span: firstWindow, grow: allocate,
 		head: header{
 			client: o.Client, worker: o.Worker, streams: o.Streams,
@@ -237,6 +249,11 @@ func (w *Writer) slot(op *Op) ([]byte, error) {
 	if !op.Kind.Valid() || op.Flags&^allFlags != 0 {
 		return nil, fmt.Errorf("history %s: %v with flags %#x cannot be recorded", w.path, op.Kind, uint8(op.Flags))
 	}
+	if w.packer != nil && w.open == 0 && w.seq-w.head.first >= w.limit {
+		if err := w.nextPart(); err != nil {
+			return nil, fmt.Errorf("history %s: record %d: begin another part: %w", w.path, w.seq, err)
+		}
+	}
 	off := w.next - w.at
 	if off+slotSize > int64(len(w.window)) {
 		if err := w.advance(); err != nil {
@@ -245,6 +262,38 @@ func (w *Writer) slot(op *Op) ([]byte, error) {
 		off = w.next - w.at
 	}
 	return w.window[off : off+slotSize : off+slotSize], nil
+}
+
+// nextPart goes on in a new file, and leaves the old one to the Packer. After an
+// error the Writer is as before.
+func (w *Writer) nextPart() error {
+	if w.file == nil {
+		return os.ErrClosed
+	}
+	next := *w
+	next.part++
+	next.path = fmt.Sprintf("%s.%06d", w.stream, next.part)
+	next.head.first = w.seq
+	next.file, next.window, next.at, next.size = nil, nil, 0, 0
+	next.next, next.ready = headerSize, headerSize
+	if err := next.create(); err != nil {
+		return err
+	}
+	h := w.head
+	h.continued, h.allocated = true, w.next
+	err := w.writeHeader(&h)
+	if err == nil {
+		err = w.file.Truncate(w.next)
+	}
+	if err != nil {
+		next.unmap()
+		return errors.Join(err, next.file.Close(), os.Remove(next.path))
+	}
+	w.unmap()
+	old := *w
+	*w = next
+	w.packer.add(old.path)
+	return old.file.Close()
 }
 
 // checked returns r, or an honest stand-in if r cannot be.

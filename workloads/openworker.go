@@ -41,7 +41,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	}
 	l := &load{
 		spec: s, clock: history.NewClock(), system: impls.SystemClock(), keys: keys,
-		callLimit: 2 * s.Scenario.Timeout.D(), phases: &phases{}, quit: make(chan struct{}),
+		callLimit: 2 * s.Scenario.Timeout.D(), phases: &phases{}, quit: make(chan struct{}), packer: history.NewPacker(),
 	}
 	l.acquires, l.cancel = context.WithCancel(context.Background())
 	if isOpen(s.Scenario.Workload) {
@@ -77,6 +77,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 				_ = c.close() // why there is no worker is the error that counts
 			}
 		}
+		l.packer.Close()
 		return nil, errors.Join(err, l.closeShared(), board.Close())
 	}
 	return w, nil
@@ -130,7 +131,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		}
 	}()
 	hist, err := history.Create(filepath.Join(s.Dir, fmt.Sprintf("client-%06d.lbh", id)), history.Options{
-		Client: id, Worker: s.Worker, Streams: s.Streams, Clock: o.load.clock,
+		Client: id, Worker: s.Worker, Streams: s.Streams, Clock: o.load.clock, Packer: o.load.packer,
 	})
 	if err != nil {
 		return nil, err

@@ -168,6 +168,7 @@ type load struct {
 	pacer     *pacer        // nil: closed loop
 	callLimit time.Duration // of one clean-up or late release, all its requests together
 	phases    *phases
+	packer    *history.Packer
 	start     int64
 
 	quit     chan struct{} // closed when the load is stopped before its end
@@ -263,6 +264,7 @@ func (w *worker) close() {
 	}
 	wg.Wait()
 	w.errs = append(w.errs, errs...)
+	w.load.packer.Close()
 	// The board stays mapped until the process ends: what renews a lease may
 	// come to its step still, in a driver that ends in the background.
 	w.errs = append(w.errs, w.load.closeShared())
