@@ -12,7 +12,7 @@ endif
 # staticcheck is pinned here; it is not a dependency of lockbench.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: bench test servers servers-test build lint fuzz perf prove-heal clean help
+.PHONY: bench test short servers servers-test build lint fuzz perf prove-heal clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,13 @@ test: servers-test lint ## everything that CI runs, ending in go test's own outp
 	$(GO) test ./checker
 	$(GO) test -race -timeout 15m ./...
 
+short: ## the tests that need no server and few minutes, and a summary of what they leave out
+	@mkdir -p $(BIN); $(GO) test -short -v ./... >$(BIN)/short.log 2>&1; code=$$?; \
+	grep -E '^(ok|FAIL|panic:)' $(BIN)/short.log; grep -E -A 30 -- '--- FAIL' $(BIN)/short.log; \
+	echo; echo "Left out (make test runs them):"; \
+	grep -o 'left out by -short: needs .*' $(BIN)/short.log | sed 's/.*: needs/tests that need/' | sort | uniq -c | sort -rn; \
+	exit $$code
+
 servers: ## install the servers that are missing, and nothing else
 	@sh tools/servers.sh
 
@@ -34,10 +41,11 @@ servers-test:
 build: ## build bin/lockbench
 	$(GO) build -trimpath -o $(BIN)/lockbench ./cmd/lockbench
 
-lint: ## gofmt, go vet, staticcheck, and a build for macOS
+lint: ## gofmt, go vet, staticcheck, plain English, and a build for macOS
 	@unformatted=$$(gofmt -l *.go */) || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) run ./tools/plainenglish
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 
 fuzz: ## a short run of every fuzz target; FUZZTIME=1m for longer ones

@@ -34,6 +34,8 @@ var layers = []string{
 	"internal/scenario",
 	"history/historytest",
 	"history",
+	"internal/testenv",
+	"tools/plainenglish",
 }
 
 // forbidden says what some packages may not import although it stands below

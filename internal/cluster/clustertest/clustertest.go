@@ -2,9 +2,10 @@
 // gone when the test is over, and gone too when the test binary is killed.
 //
 // A server that is missing fails the test: a suite that skips silently proves
-// nothing. `make servers` brings them all.
+// nothing. `make servers` brings them all. Only "go test -short" leaves these
+// tests out.
 //
-// It may import cluster and supervise.
+// It may import cluster, supervise and testenv.
 package clustertest
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // Start starts a cluster and stops it at the end of the test. Settings are
@@ -32,6 +34,7 @@ func Start(t testing.TB, backend, topology string, settings ...map[string]string
 // if the test fails.
 func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 	t.Helper()
+	testenv.NeedsServers(t, spec.Backend)
 	run := Run(t)
 	if spec.LogDir == "" {
 		spec.LogDir = filepath.Join(run.Dir(), "logs-"+spec.Backend)
@@ -62,6 +65,7 @@ func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 // folders of t.TempDir are removed.
 func Run(t testing.TB) *supervise.Run {
 	t.Helper()
+	testenv.NeedsProcesses(t)
 	// Test binaries that were killed leave folders behind as runs do.
 	if _, err := supervise.Sweep(""); err != nil {
 		t.Logf("sweep dead runs: %v", err)
