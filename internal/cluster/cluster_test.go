@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 func TestSingle(t *testing.T) {
@@ -228,6 +229,7 @@ func TestNamedByTheEnvironment(t *testing.T) {
 
 // A folder laid out as Apache's archive is: lib/ with versioned jars.
 func TestZooKeeperFromAFolder(t *testing.T) {
+	testenv.NeedsServers(t, "zookeeper")
 	b, err := cluster.Find("zookeeper", "")
 	if err != nil {
 		t.Fatal(err)

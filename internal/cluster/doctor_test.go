@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 func TestDiagnose(t *testing.T) {
+	testenv.NeedsServers(t)
 	r := cluster.Diagnose(t.Context(), map[string]string{"redis": "/nonexistent/redis", "etcd": etcdBinary(t)})
 	if len(r.Backends) != len(cluster.Backends()) || len(r.Machine) == 0 {
 		t.Fatalf("report %+v", r)

@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // trio starts three servers that are all written to, with a table.
@@ -199,6 +200,7 @@ func TestGaleraCut(t *testing.T) {
 // TestGaleraMissing: without the provider, or with a server that takes none, the
 // reason says what to do.
 func TestGaleraMissing(t *testing.T) {
+	testenv.NeedsServers(t, "mysql")
 	for _, b := range []cluster.Binary{{Product: "MySQL", Path: "/usr/sbin/mysqld"}, {Product: "MariaDB", Path: "/usr/sbin/mariadbd"}} {
 		err := cluster.MissingGalera(b)
 		if !errors.Is(err, cluster.ErrMissing) || !strings.Contains(err.Error(), "apt-get install") && !strings.Contains(err.Error(), "brew") {

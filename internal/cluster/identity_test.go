@@ -11,10 +11,12 @@ import (
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // A server that another run started on our port must not pass for ours.
 func TestStrangersAreRefused(t *testing.T) {
+	testenv.NeedsServers(t)
 	for _, backend := range Backends() {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()

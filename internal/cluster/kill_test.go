@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // The test binary is also a controller to be killed.
@@ -77,6 +78,7 @@ func controller() error {
 // No server outlives a lockbench that was killed, whatever it does about users,
 // threads and sessions.
 func TestKillNine(t *testing.T) {
+	testenv.NeedsServers(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has a parent-death signal; elsewhere the next start sweeps")
 	}
