@@ -3,7 +3,6 @@ package suites
 import (
 	"embed"
 	"fmt"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -24,13 +23,9 @@ func Names() []string {
 func Load(name string) (scenario.File, error) {
 	data, err := files.ReadFile(name + ".yaml")
 	if err != nil {
-		hint := "there is " + strings.Join(Names(), ", ")
-		if near := scenario.Nearest(name, Names()); len(near) > 0 {
-			hint = "did you mean " + near[0] + "?"
-		}
 		return scenario.File{}, &scenario.Invalid{Problems: []scenario.Problem{{
 			Message: fmt.Sprintf("no built-in suite %q, and no file of that name", name),
-			Hint:    hint,
+			Hint:    scenario.Suggest(name, Names()),
 		}}}
 	}
 	return scenario.ParseFile("suite "+name, data)

@@ -204,7 +204,7 @@ func TestLoadHelpsWithUnknownNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"quik":         "did you mean quick?",
 		"selftest":     "did you mean self-test?",
-		"nothing-like": "there is quick, safety, self-test, properties",
+		"nothing-like": "choose quick, safety, self-test, properties",
 	} {
 		_, err := suites.Load(name)
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -271,8 +271,8 @@ func TestSafetyLeavesNothingOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range f.Scenarios {
-		if b.Tells == 0 || b.Description == "" {
-			t.Errorf("%s: rank %d, described as %q", b.Name, b.Tells, b.Description)
+		if b.Priority == 0 || b.Description == "" {
+			t.Errorf("%s: priority %d, described as %q", b.Name, b.Priority, b.Description)
 		}
 	}
 	actions := map[string]map[string]bool{} // the recipes of each

@@ -18,12 +18,11 @@ type plan struct {
 	parallel int
 }
 
-// fit leaves out of a plan what has no room in a budget, and says loudly what
-// that was.
+// fit reduces a plan to what fits a time budget, and lists what it leaves out.
 func (a *app) fit(p *plan, budget time.Duration) error {
 	sel := p.file.Within(budget, p.Scenarios, p.parallel)
 	if len(sel.Picked) == 0 {
-		return usage(fmt.Errorf("--budget %v has no room for any scenario of %s; the shortest needs %v", budget, p.Suite, shortest(p.Scenarios, p.parallel).Round(time.Second)))
+		return usage(fmt.Errorf("--budget %v is too short for any scenario of %s; the shortest needs %v", budget, p.Suite, shortest(p.Scenarios, p.parallel).Round(time.Second)))
 	}
 	total := len(p.Scenarios)
 	p.Scenarios = sel.Picked
@@ -32,29 +31,29 @@ func (a *app) fit(p *plan, budget time.Duration) error {
 	}
 	var lines []string
 	repeats := 0
-	ranks := map[int][]string{}
+	byPriority := map[int][]string{}
 	for _, l := range sel.LeftOut {
 		switch {
 		case len(l.Recipes) == 0:
 			repeats += l.Scenarios
 		case l.Runs == 0:
-			ranks[l.Tells] = append(ranks[l.Tells], l.Group)
+			byPriority[l.Priority] = append(byPriority[l.Priority], l.Group)
 		default:
-			ranks[l.Tells] = append(ranks[l.Tells], fmt.Sprintf("%s (%s)", l.Group, strings.Join(l.Recipes, ", ")))
+			byPriority[l.Priority] = append(byPriority[l.Priority], fmt.Sprintf("%s (%s)", l.Group, strings.Join(l.Recipes, ", ")))
 		}
 	}
 	if repeats > 0 {
-		lines = append(lines, fmt.Sprintf("repeats of what runs once: %s", scenariosText(repeats)))
+		lines = append(lines, fmt.Sprintf("repeats of scenarios that run once: %s", scenariosText(repeats)))
 	}
-	for _, rank := range slices.Sorted(maps.Keys(ranks)) {
-		if rank > 0 {
-			lines = append(lines, fmt.Sprintf("rank %d: %s", rank, strings.Join(ranks[rank], ", ")))
+	for _, priority := range slices.Sorted(maps.Keys(byPriority)) {
+		if priority > 0 {
+			lines = append(lines, fmt.Sprintf("priority %d: %s", priority, strings.Join(byPriority[priority], ", ")))
 		}
 	}
-	if len(ranks[0]) > 0 {
-		lines = append(lines, "without a rank: "+strings.Join(ranks[0], ", "))
+	if len(byPriority[0]) > 0 {
+		lines = append(lines, "without a priority: "+strings.Join(byPriority[0], ", "))
 	}
-	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, for there is no room for it:\n",
+	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, because they do not fit:\n",
 		budget, len(sel.Picked), scenariosText(total), sel.Estimate.Round(time.Second), p.Suite, sel.Whole.Round(time.Second))
 	for _, line := range lines {
 		for i, folded := range foldWords(line, columns(a.stderr, 120)-2) {
@@ -77,8 +76,8 @@ func shortest(scenarios []scenario.Scenario, parallel int) time.Duration {
 	return least
 }
 
-// printSchedule prints when which fault comes in which scenario, as comments, so
-// that what is printed stays a suite.
+// printSchedule prints the faults of each scenario and their times, as comments, so
+// that the output is still a suite.
 func (a *app) printSchedule(scenarios []scenario.Scenario) error {
 	var b strings.Builder
 	for _, sc := range scenarios {
@@ -92,7 +91,7 @@ func (a *app) printSchedule(scenarios []scenario.Scenario) error {
 		}
 	}
 	if b.Len() > 0 {
-		b.WriteString("# Whom a fault hits is decided when it fires, by its id and the scenario's seed.\n")
+		b.WriteString("# Targets are chosen when a fault fires, by its id and the scenario's seed.\n")
 	}
 	_, err := a.stdout.Write([]byte(b.String()))
 	return err

@@ -15,70 +15,30 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// settings are the flags that describe the load, if they were given.
-func (f runFlags) settings(cmd *cobra.Command) (scenario.Settings, error) {
-	var s scenario.Settings
-	given := cmd.Flags().Changed
-	var errs []error
-	if given("clients") {
-		s.Clients = f.clients
-	}
-	set(&s.Workers, f.workers, given("workers"))
-	set(&s.Repeat, f.repeat, given("repeat"))
-	set(&s.TTL, f.ttl, given("ttl"))
-	set(&s.Duration, f.duration, given("duration"))
-	set(&s.Warmup, f.warmup, given("warmup"))
-	set(&s.Timeout, f.timeout, given("timeout"))
-	if given("topology") {
-		s.Topology = f.topology
-	}
-	s.Environment = f.env
-	if given("poll") {
-		p, err := scenario.ParsePoll(f.poll)
-		errs = append(errs, inFlag("poll", err))
-		s.Poll = &p
-	}
-	if given("threshold") {
-		s.Expect = &scenario.Expect{Thresholds: f.threshold}
-	}
-	s.Wire = f.wire
-	var err error
-	s.Faults, err = f.schedule(given)
-	errs = append(errs, err)
-	w := scenario.Workload{Kind: f.workload, Distribution: f.dist, Arrival: f.arrival, Guard: f.guard}
-	load := slices.ContainsFunc([]string{"workload", "distribution", "arrival", "guard", "keys", "zipf", "rate", "max-in-flight", "acquire-limit", "watch-lease", "hold", "think", "readers", "depth", "batch", "connections"}, given)
-	set(&w.Keys, f.keys, given("keys"))
-	set(&w.ZipfS, f.zipf, given("zipf"))
-	set(&w.Rate, f.rate, given("rate"))
-	set(&w.MaxInFlight, f.inFlight, given("max-in-flight"))
-	set(&w.AcquireLimit, f.acquire, given("acquire-limit"))
-	set(&w.WatchLease, f.watch, given("watch-lease"))
-	set(&w.Readers, f.readers, given("readers"))
-	set(&w.Depth, f.depth, given("depth"))
-	set(&w.Batch, f.batch, given("batch"))
-	set(&w.Connections, f.pool, given("connections"))
-	for name, d := range map[string]struct {
-		text string
-		to   **scenario.Dist
-	}{"hold": {f.hold, &w.Hold}, "think": {f.think, &w.Think}} {
-		if given(name) {
-			v, err := scenario.ParseDist(d.text)
-			errs = append(errs, inFlag(name, err))
-			*d.to = &v
-		}
-	}
-	if load {
-		s.Workload = &w
-	}
-	return s, usage(errors.Join(errs...))
+// faultFlags are the flags that describe faults; each applies to all faults of
+// --fault that have the parameter.
+type faultFlags struct {
+	names        []string
+	at, duration scenario.Duration
+	pause        scenario.Duration
+	by, step     string
 }
 
-// schedule is the faults that the flags ask for.
-func (f runFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error) {
-	if len(f.faults) == 0 {
+func (f *faultFlags) add(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.names, "fault", nil, "inject these comma-separated faults (see lockbench list faults)")
+	fl.Var(&f.at, "fault-at", "inject them this long after the measured window starts (default 1s)")
+	fl.Var(&f.duration, "fault-for", "heal them after this time (default 2 TTL + 2s; killed servers 3s)")
+	fl.Var(&f.pause, "pause", "heal faults that pause after this time (default 2 TTL + 2s)")
+	fl.StringVar(&f.by, "by", "", "shift clocks (default TTL + 1s), delay links (50ms) or fsync (500ms)")
+	fl.StringVar(&f.step, "step", "", "inject while a client is at this step of its recipe, or acquiring, held...")
+}
+
+// schedule is the list of faults that the flags describe.
+func (f faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error) {
+	if len(f.names) == 0 {
 		for _, name := range []string{"pause", "fault-at", "fault-for", "by", "step"} {
 			if given(name) {
-				return nil, fmt.Errorf("--%s needs --fault too: it says more of a fault (see lockbench list faults)", name)
+				return nil, fmt.Errorf("--%s needs --fault too (see lockbench list faults)", name)
 			}
 		}
 		return nil, nil
@@ -87,28 +47,28 @@ func (f runFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error
 	if given("by") {
 		var err error
 		if by, err = scenario.ParseSigned(f.by); err != nil {
-			return nil, inFlag("by", err)
+			return nil, fmt.Errorf("--by: %w", err)
 		}
 	}
 	var list []scenario.FaultSpec
 	paused, measured := false, false
-	for _, name := range f.faults {
+	for _, name := range f.names {
 		spec := scenario.FaultSpec{Kind: name, Step: f.step}
 		kind, _ := scenario.ParseFaultKind(name)
 		pauses := kind.Action == scenario.ActPause
 		measures := slices.Contains([]string{scenario.ActClock, scenario.ActDelay, scenario.ActSlowDisk}, kind.Action)
 		paused, measured = paused || pauses, measured || measures
-		set(&spec.At, f.faultAt, given("fault-at"))
-		set(&spec.For, f.faultFor, given("fault-for"))
-		set(&spec.For, f.pauseFor, given("pause") && pauses)
+		set(&spec.At, f.at, given("fault-at"))
+		set(&spec.For, f.duration, given("fault-for"))
+		set(&spec.For, f.pause, given("pause") && pauses)
 		set(&spec.By, by, given("by") && measures)
 		list = append(list, spec)
 	}
 	switch {
 	case given("pause") && !paused:
-		return nil, errors.New("--pause needs a --fault that pauses, such as holder-pause; --fault-for says how long any fault lasts")
+		return nil, errors.New("--pause needs a --fault that pauses, such as holder-pause; use --fault-for with any other fault")
 	case given("by") && !measured:
-		return nil, errors.New("--by needs a --fault that has a measure: a clock, a delay or a slow-disk")
+		return nil, errors.New("--by needs a clock, delay or slow-disk fault")
 	}
 	return list, nil
 }
@@ -119,22 +79,15 @@ func set[T any](to **T, v T, given bool) {
 	}
 }
 
-func inFlag(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("--%s: %w", name, err)
-}
-
 // serverFlags reads BACKEND=PATH pairs.
 func serverFlags(pairs []string) (map[string]string, error) {
-	// A misspelt variable would quietly run another server.
+	// With a misspelt variable another server would run without notice.
 	const prefix = "LOCKBENCH_SERVER_"
 	for _, v := range os.Environ() {
 		name, path, _ := strings.Cut(v, "=")
 		backend := strings.ToLower(strings.TrimPrefix(name, prefix))
 		if strings.HasPrefix(name, prefix) && path != "" && !slices.Contains(cluster.Backends(), backend) {
-			return nil, usage(fmt.Errorf("%s: no backend %q; there are %s", name, backend, strings.Join(cluster.Backends(), ", ")))
+			return nil, usage(fmt.Errorf("%s: no backend %q; choose %s", name, backend, strings.Join(cluster.Backends(), ", ")))
 		}
 	}
 	binaries := map[string]string{}
@@ -144,7 +97,7 @@ func serverFlags(pairs []string) (map[string]string, error) {
 		case !ok || path == "":
 			return nil, usage(fmt.Errorf("--server %s: want BACKEND=PATH", p))
 		case !slices.Contains(cluster.Backends(), backend):
-			return nil, usage(fmt.Errorf("--server %s: no backend %q; there are %s", p, backend, strings.Join(cluster.Backends(), ", ")))
+			return nil, usage(fmt.Errorf("--server %s: no backend %q; choose %s", p, backend, strings.Join(cluster.Backends(), ", ")))
 		}
 		if _, err := os.Stat(path); err != nil {
 			return nil, usage(fmt.Errorf("--server %s: %w; give the path of the server's program", p, err))
@@ -154,8 +107,7 @@ func serverFlags(pairs []string) (map[string]string, error) {
 	return binaries, nil
 }
 
-// flagError says what is wrong with a flag in our words: the standard
-// library's name its functions.
+// flagError replaces the standard library's messages, which name its functions.
 func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError

@@ -18,50 +18,17 @@ import (
 
 // runFlags are the flags of "run" as they were given.
 type runFlags struct {
+	settings scenario.Settings // every parameter of an experiment
 	recipes  []string
-	workload string
-	faults   []string
-	pauseFor scenario.Duration
-	faultAt  scenario.Duration
-	faultFor scenario.Duration
-	by       string
-	step     string
-	wire     string
 	budget   scenario.Duration
 	parallel int
-
-	clients   []int
-	workers   int
-	keys      int
-	dist      string
-	zipf      float64
-	hold      string
-	think     string
-	arrival   string
-	rate      float64
-	inFlight  int
-	acquire   scenario.Duration
-	watch     bool
-	guard     string
-	readers   float64
-	depth     int
-	batch     int
-	pool      int
-	ttl       scenario.Duration
-	poll      string
-	duration  scenario.Duration
-	warmup    scenario.Duration
-	timeout   scenario.Duration
-	repeat    int
-	topology  []string
-	env       string
-	seed      uint64
-	out       string
-	format    string
-	quiet     bool
-	dryRun    bool
-	servers   []string
-	threshold []string
+	seed     uint64
+	out      string
+	format   string
+	quiet    bool
+	dryRun   bool
+	servers  []string
+	fault    faultFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -69,16 +36,17 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [SUITE|FILE|DIR]",
 		Short: "Run a suite, a suite file, or one experiment from flags",
-		Long: `Run starts real servers, lets clients compete for locks, injects the faults, checks every history,
-and writes a folder with the report. Without arguments it runs the built-in suite "quick".
+		Long: `Run starts real servers, lets clients compete for locks, injects the faults,
+checks every history, and writes a folder with the report. Without arguments it
+runs the built-in suite "quick".
 
-With --workload it runs one experiment made from the flags. With a suite or a file, flags that
-describe the load replace what the suite says. The rate of an open loop is that of all clients
-together. A --fault without a --workload is one experiment too: guarded-counter, with holds of 50ms,
-long enough that the fault meets a holder.
+With --workload it runs one experiment made from the flags. With a suite or a
+file, flags replace the suite's parameters, and --recipe selects among its
+recipes. --fault without --workload is one experiment too: guarded-counter with
+holds of 50ms, long enough for the fault to hit a holder.
 
-Given the folder of an earlier run, or the suite.yaml in it, it repeats that run: the same scenarios
-with the same seeds, in a new folder.`,
+Given the folder of an earlier run, or the suite.yaml in it, it repeats that
+run: the same scenarios with the same seeds, in a new folder.`,
 		Example: `  lockbench run
   lockbench run self-test
   lockbench run --recipe redis/token,etcd/mutex --workload hot-key --clients 8,32 --hold 1ms --repeat 6
@@ -95,50 +63,23 @@ with the same seeds, in a new folder.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.recipes, "recipe", nil, "recipes, by comma (see lockbench list recipes); of a suite: only these of its recipes")
-	fl.StringVar(&f.workload, "workload", "", "what the clients do (see lockbench list workloads)")
-	fl.StringSliceVar(&f.faults, "fault", nil, "faults, by comma, each TARGET-ACTION: holder-pause, leader-kill (see lockbench list faults)")
-	fl.Var(&f.faultAt, "fault-at", "when they come, after the measured window began (default 1s)")
-	fl.Var(&f.faultFor, "fault-for", "how long they last (default two leases and 2s; of a server that is killed 3s)")
-	fl.Var(&f.pauseFor, "pause", "how long those that pause last, and no others (default two leases and 2s, the shortest that proves anything)")
-	fl.StringVar(&f.by, "by", "", "how far a clock jumps (-5s: backwards), how late a delay makes, how long a slow disk's fsync takes (default TTL+1s, 50ms, 500ms)")
-	fl.StringVar(&f.step, "step", "", "faults come while a client stands at this step: one of its recipe (see lockbench list recipes ID), acquiring, held or releasing; step-pause hits that client")
-	fl.StringVar(&f.wire, "wire", "", "what carries the faults between clients and servers: dialer or kernel (default kernel, where the machine and the fault allow it)")
-	fl.Var(&f.budget, "budget", "of a suite: run what tells most and fits so much time, and say what was left out")
-	fl.IntVar(&f.parallel, "parallel", 0, "scenarios side by side, those on different servers only (default the suite's, else 1); figures of speed then mean little")
-	fl.IntSliceVar(&f.clients, "clients", nil, "numbers of clients, by comma (default 16)")
-	fl.IntVar(&f.workers, "workers", 0, "processes that host the clients (default 2; one per client where a fault aims at one)")
-	fl.IntVar(&f.keys, "keys", 0, "number of keys (workload keys; default 100)")
-	fl.StringVar(&f.dist, "distribution", "", "uniform or zipf (workload keys)")
-	fl.Float64Var(&f.zipf, "zipf", 0, "exponent of zipf, more than 1")
-	fl.StringVar(&f.hold, "hold", "", `time between grant and release: "1ms", "uniform(1ms,3ms)" or "exponential(2ms)" (default 1ms)`)
-	fl.StringVar(&f.think, "think", "", "closed loop: time between release and the next acquire (default: the hold)")
-	fl.StringVar(&f.arrival, "arrival", "", "closed, constant or poisson (default closed)")
-	fl.Float64Var(&f.rate, "rate", 0, "open loop: arrivals a second, all clients together")
-	fl.IntVar(&f.inFlight, "max-in-flight", 0, "open loop: arrivals beyond it are dropped and counted")
-	fl.Var(&f.acquire, "acquire-limit", "how long one acquire may wait (default: until the end)")
-	fl.BoolVar(&f.watch, "watch-lease", false, "clients stop working at their lease's end, by their own timer")
-	fl.StringVar(&f.guard, "guard", "", "guarded-counter: plain, fenced or both registers (default both, where there are fencing tokens)")
-	fl.Float64Var(&f.readers, "readers", 0, "read-write: share of the acquires that are for reading (default 0.8)")
-	fl.IntVar(&f.depth, "depth", 0, "reentrant: how often a client locks before it works (default 2)")
-	fl.IntVar(&f.batch, "batch", 0, "batch: keys that an acquire takes at once (default 3)")
-	fl.IntVar(&f.pool, "connections", 0, "of a worker's connection pool, which its clients share (default: each client has its own)")
-	fl.Var(&f.ttl, "ttl", "the lease (default 4s)")
-	fl.StringVar(&f.poll, "poll", "", "wait policy of polling recipes (default 5ms..15ms)")
-	fl.Var(&f.duration, "duration", "measured time (default 10s)")
-	fl.Var(&f.warmup, "warmup", "time before it (default 1s)")
-	fl.Var(&f.timeout, "timeout", "limit of one request on the wire (default 2s)")
-	fl.IntVar(&f.repeat, "repeat", 0, "how often everything is run (default 1; 6 or more to compare)")
-	fl.StringSliceVar(&f.topology, "topology", nil, "which servers in which roles, as the recipe allows (see lockbench list recipes ID; default single)")
-	fl.StringVar(&f.env, "env", "", "where servers run: process")
-	fl.StringSliceVar(&f.threshold, "threshold", nil, `expect more than safety: "acquire.p99 < 20ms", "throughput > 1000/s"`)
-	fl.Uint64Var(&f.seed, "seed", 0, "decides all random choices (default: the suite's, else 1)")
-	fl.StringVar(&f.out, "out", "results", "folder for the run's own folder")
-	fl.StringVar(&f.format, "format", "text", "of stdout: text, or json (the result document and nothing else)")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	for _, p := range scenario.Flags(&f.settings) {
+		fl.Var(p, p.Name, p.Help)
+		if p.Type() == "bool" {
+			fl.Lookup(p.Name).NoOptDefVal = "true"
+		}
+	}
+	f.fault.add(fl)
+	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
+	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
+	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
+	fl.Uint64Var(&f.seed, "seed", 0, "derive all random choices from this seed (default: the suite's)")
+	fl.StringVar(&f.out, "out", "results", "create the run's folder in this folder")
+	fl.StringVar(&f.format, "format", "text", "print text, or json (the result document and nothing else)")
+	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
-	fl.StringArrayVar(&f.servers, "server", nil, "a server binary to use, as BACKEND=PATH (also LOCKBENCH_SERVER_<BACKEND>)")
-	// pflag takes a duration of 0s for a default worth telling.
+	fl.StringArrayVar(&f.servers, "server", nil, "use this server binary: BACKEND=PATH (or LOCKBENCH_SERVER_BACKEND)")
+	// A default of 0s stands for "not given" and is not worth printing.
 	fl.VisitAll(func(f *pflag.Flag) {
 		if f.Value.Type() == "duration" {
 			f.DefValue = ""
@@ -170,7 +111,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 			return err
 		}
 	}
-	if given := cmd.Flags().Changed; given("fault") && !given("hold") && !f.quiet && f.workload != "" {
+	if given := cmd.Flags().Changed; given("fault") && !given("hold") && !f.quiet && f.settings.Workload.Kind != "" {
 		if text := holdHint(plan.Scenarios); text != "" {
 			fmt.Fprintf(a.stderr, "lockbench: %s\n", text)
 		}

@@ -45,8 +45,8 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 	}, err
 }
 
-// again repeats a run. Its scenarios stand as they were: flags that change
-// them would make another run of it, under the same name and seed.
+// again repeats a run. Its scenarios stay as they were: flags that change them
+// would make it another run, under the same name and seed.
 func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.Resolved, error) {
 	changing := ""
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
@@ -55,7 +55,7 @@ func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.
 		}
 	})
 	if changing != "" {
-		return scenario.Resolved{}, usage(fmt.Errorf("--%s: %s is the record of a run and is repeated as it stands; leave the flag out, or give the suite that it came from", changing, path))
+		return scenario.Resolved{}, usage(fmt.Errorf("--%s: %s is the record of a run and is repeated as it is; leave the flag out, or give the suite that it came from", changing, path))
 	}
 	plan, err := scenario.ParseResolved(path, data, catalogue())
 	if err != nil || len(f.recipes) == 0 {
@@ -73,7 +73,7 @@ func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.
 	return plan, checkUsed(plan.Suite, f.recipes, used)
 }
 
-// isPath tells a file or a folder from the name of a built-in suite.
+// isPath reports whether a name is a file or a folder, not a built-in suite.
 func isPath(name string) bool {
 	ext := filepath.Ext(name)
 	if ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) || exists(filepath.Join(name, scenario.FileSuite)) {
@@ -92,9 +92,10 @@ func readSuite(path string) ([]byte, error) {
 
 // file makes the suite to run from the arguments and the flags.
 func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error) {
-	over, err := f.settings(cmd)
-	if err != nil {
-		return scenario.File{}, err
+	over := f.settings
+	var err error
+	if over.Faults, err = f.fault.schedule(cmd.Flags().Changed); err != nil {
+		return scenario.File{}, usage(err)
 	}
 	var file scenario.File
 	switch {
@@ -103,7 +104,8 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 			return file, usage(errors.New("--workload needs --recipe too (see lockbench list recipes)"))
 		}
 		over.Recipes = f.recipes
-		file = scenario.File{Name: f.workload, Scenarios: []scenario.Block{{Name: f.workload, Settings: over}}}
+		kind := over.Workload.Kind
+		file = scenario.File{Name: kind, Scenarios: []scenario.Block{{Name: kind, Settings: over}}}
 	case cmd.Flags().Changed("workload"):
 		return file, usage(fmt.Errorf("--workload makes an experiment of its own; leave it out to run %[1]s, or leave %[1]s out", args[0]))
 	default:
@@ -129,8 +131,8 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 	return file, nil
 }
 
-// faultAlone has a fault that is given without a workload or a suite meet the one
-// that shows what it does to the data, with holds that it can hardly miss.
+// faultAlone sets the workload for a fault without a workload or a suite: the one
+// that shows the damage to the data, with holds so long that the fault hits one.
 func faultAlone(flags *pflag.FlagSet, args []string) error {
 	switch {
 	case len(args) > 0 || !flags.Changed("fault") || flags.Changed("workload"):
@@ -161,7 +163,7 @@ func loadSuite(args []string) (scenario.File, error) {
 	return scenario.ParseFile(name, data)
 }
 
-// onlyRecipes keeps of each block the recipes that were asked for.
+// onlyRecipes keeps the requested recipes of each block.
 func onlyRecipes(file scenario.File, recipes []string) (scenario.File, error) {
 	if len(recipes) == 0 {
 		return file, nil
@@ -188,15 +190,14 @@ func onlyRecipes(file scenario.File, recipes []string) (scenario.File, error) {
 	return file, checkUsed(file.Name, recipes, used)
 }
 
-// checkUsed refuses recipes that were asked for and that the suite does not
-// run.
+// checkUsed rejects requested recipes that the suite does not run.
 func checkUsed(suite string, recipes []string, used map[string]bool) error {
 	for _, r := range recipes {
 		if _, ok := find(r); !ok {
 			return usage(unknownRecipe(r))
 		}
 		if !used[r] {
-			return usage(fmt.Errorf("suite %s does not run %s; give a --workload for an experiment of your own", suite, r))
+			return usage(fmt.Errorf("suite %s does not run %s; use --workload for an experiment of your own", suite, r))
 		}
 	}
 	return nil

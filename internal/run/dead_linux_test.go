@@ -70,8 +70,10 @@ func TestWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{4}, Workers: ptr(2), TTL: duration(time.Second),
-		Duration: duration(2 * time.Second), Warmup: duration(100 * time.Millisecond),
+		Clients: []int{4},
+		Scenario: scenario.Scenario{
+			Workload: scenario.Load{Kind: scenario.HotKey}, Workers: 2, TTL: scenario.Duration(time.Second),
+			Duration: scenario.Duration(2 * time.Second), Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	o := options(t, list)
 	o.Progress = onceAtWork(t, filepath.Base(self))
@@ -91,8 +93,10 @@ func TestWorkerKilled(t *testing.T) {
 // after it have a new one, and the other backend's go on.
 func TestServerKilled(t *testing.T) {
 	list := plan(t, []string{"redis/token", "reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{4}, TTL: duration(time.Second), Timeout: duration(500 * time.Millisecond),
-		Duration: duration(2 * time.Second), Warmup: duration(100 * time.Millisecond), Repeat: ptr(2),
+		Clients: []int{4},
+		Scenario: scenario.Scenario{
+			Workload: scenario.Load{Kind: scenario.HotKey}, TTL: scenario.Duration(time.Second), Timeout: scenario.Duration(500 * time.Millisecond),
+			Duration: scenario.Duration(2 * time.Second), Warmup: scenario.Duration(100 * time.Millisecond), Repeat: 2},
 	})
 	o := options(t, list)
 	o.Progress = onceAtWork(t, "redis-server")
@@ -134,9 +138,9 @@ func TestServerKilled(t *testing.T) {
 func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 	t.Parallel()
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-		Clients:  []int{4}, TTL: duration(time.Second), Warmup: duration(100 * time.Millisecond),
-		Faults: []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(100 * time.Millisecond)}},
+		Clients: []int{4},
+		Faults:  []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(100 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
+			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	list[0].Workers = 2
 	out, err := Run(t.Context(), options(t, list))
@@ -153,8 +157,8 @@ func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 // history is damaged.
 func TestControllerStreamIsMissed(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.GuardedCounter}, Clients: []int{2},
-		Duration: duration(300 * time.Millisecond), Warmup: duration(50 * time.Millisecond),
+		Clients: []int{2}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter},
+			Duration: scenario.Duration(300 * time.Millisecond), Warmup: scenario.Duration(50 * time.Millisecond)},
 	})
 	out, err := Run(t.Context(), options(t, list))
 	if err != nil {

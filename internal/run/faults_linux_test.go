@@ -19,9 +19,9 @@ func faulted(recipe string, fault scenario.FaultSpec, adjust ...func(*scenario.S
 		fault.At = duration(300 * time.Millisecond)
 	}
 	s := scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-		Clients:  []int{4}, TTL: duration(time.Second), Wire: scenario.WireDialer, Faults: []scenario.FaultSpec{fault},
-		Duration: duration(7 * time.Second),
+		Clients: []int{4}, Faults: []scenario.FaultSpec{fault}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
+			TTL: scenario.Duration(time.Second), Wire: scenario.WireDialer,
+			Duration: scenario.Duration(7 * time.Second)},
 	}
 	for _, f := range adjust {
 		f(&s)
@@ -81,7 +81,7 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		}
 	}
 	quorum := func(s *scenario.Settings) {
-		s.Topology, s.TTL, s.Duration = []string{"quorum"}, duration(2*time.Second), nil
+		s.Topology, s.TTL, s.Duration = []string{"quorum"}, scenario.Duration(2*time.Second), 0
 	}
 	trials := []trial{
 		faulted("reference/mutex", scenario.FaultSpec{Kind: "holder-cut", For: duration(2 * time.Second)}),
@@ -188,7 +188,7 @@ func (l *lanes) Done(r scenario.Result) {
 // What servers or this machine cannot suffer is missing, with the reason, and
 // never looks survived.
 func TestFaultsThatCannotBe(t *testing.T) {
-	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{2}, Repeat: ptr(4)})
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Clients: []int{2}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Repeat: 4}})
 	list[0].Faults = []scenario.Fault{{Kind: "leader-kill"}}
 	list[1].Faults = []scenario.Fault{{Kind: "holder-cut-kill"}}
 	list[2].Faults, list[2].Wire = []scenario.Fault{{Kind: "holder-cut"}}, scenario.WireKernel

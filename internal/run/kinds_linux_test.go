@@ -32,8 +32,8 @@ func tryWith(t *testing.T, trials []trial, adjust func(*Options)) Outcome {
 	var list []scenario.Scenario
 	for _, tr := range trials {
 		s := tr.settings
-		if s.Warmup == nil && s.Workload.Kind != scenario.Takeover && s.Workload.Kind != scenario.Properties {
-			s.Warmup = duration(100 * time.Millisecond)
+		if s.Warmup == 0 && s.Workload.Kind != scenario.Takeover && s.Workload.Kind != scenario.Properties {
+			s.Warmup = scenario.Duration(100 * time.Millisecond)
 		}
 		sc := plan(t, []string{tr.recipe}, s)[0]
 		sc.Name = tr.name
@@ -71,36 +71,36 @@ func asExpected(t *testing.T, r scenario.Result) {
 	}
 }
 
-func load(kind string) *scenario.Workload {
-	return &scenario.Workload{Kind: kind, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 2 * time.Millisecond}}
+func load(kind string) scenario.Load {
+	return scenario.Load{Kind: kind, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 2 * time.Millisecond}}
 }
 
 // Every kind of load on a lock that is right, and those that find something on
 // one that is wrong, whole runs through.
 func TestLoads(t *testing.T) {
 	t.Parallel()
-	short := duration(1500 * time.Millisecond)
+	short := scenario.Duration(1500 * time.Millisecond)
 	try(t, []trial{
-		{"try-storm", "reference/mutex", scenario.Settings{Workload: load(scenario.TryStorm), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+		{"try-storm", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.TryStorm), Duration: short}}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if r.Busy == 0 || r.Acquired == 0 {
 				t.Errorf("%d tries held, %d busy", r.Acquired, r.Busy)
 			}
 		}},
-		{"churn", "redis/token", scenario.Settings{Workload: load(scenario.Churn), Clients: []int{8}, Duration: short}, func(t *testing.T, r scenario.Result) {
+		{"churn", "redis/token", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Churn), Duration: short}}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if r.Failed == 0 {
 				t.Error("nobody gave up")
 			}
 		}},
-		{"reentrant", "redis/reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, asExpected},
-		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Workload: load(scenario.Reentrant), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+		{"reentrant", "redis/reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: short}}, asExpected},
+		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: short}}, func(t *testing.T, r scenario.Result) {
 			if r.Safety.Verdict != scenario.Unsafe {
 				t.Error("the inner release frees the outer hold, and nobody saw it")
 			}
 		}},
-		{"batch", "redis/batch", scenario.Settings{Workload: load(scenario.Batch), Clients: []int{6}, Duration: short}, asExpected},
-		{"read-write", "zookeeper/read-write", scenario.Settings{Workload: load(scenario.ReadWrite), Clients: []int{6}, Duration: short}, func(t *testing.T, r scenario.Result) {
+		{"batch", "redis/batch", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Batch), Duration: short}}, asExpected},
+		{"read-write", "zookeeper/read-write", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.ReadWrite), Duration: short}}, func(t *testing.T, r scenario.Result) {
 			if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
 				t.Error("readers that share the lock are taken for holders that exclude")
 			}
@@ -111,9 +111,9 @@ func TestLoads(t *testing.T) {
 // Who a fault killed is told as such, and proves nothing against the lock.
 func TestHolderKill(t *testing.T) {
 	t.Parallel()
-	ttl := duration(time.Second)
+	ttl := scenario.Duration(time.Second)
 	out := try(t, []trial{
-		{"killed", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(3300 * time.Millisecond), Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}},
+		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -124,17 +124,17 @@ func TestHolderKill(t *testing.T) {
 				}
 			}},
 		{"again", "reference/mutex", scenario.Settings{
-			Workload: &scenario.Workload{Kind: scenario.Keys, Keys: ptr(3), Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
-			Clients:  []int{6}, TTL: ttl, Duration: duration(3300 * time.Millisecond),
+			Clients: []int{6},
 			// The second kill must not take the first one's victim for a holder.
-			Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}, {Kind: scenario.HolderKill, At: duration(250 * time.Millisecond)}},
+			Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}, {Kind: scenario.HolderKill, At: duration(250 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.Keys, Keys: 3, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
+				TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)},
 		}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if len(r.Faults) != 2 || r.Faults[0].Status != "effective" || r.Faults[1].Status != "effective" || r.Faults[0].Target == r.Faults[1].Target {
 				t.Error("the kills were not of two holders")
 			}
 		}},
-		{"takeover", "reference/mutex", scenario.Settings{Workload: load(scenario.Takeover), Clients: []int{8}, TTL: ttl, Duration: duration(4 * time.Second)},
+		{"takeover", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Takeover), TTL: ttl, Duration: scenario.Duration(4 * time.Second)}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if r.Takeover == nil || r.Takeover.Holds != 4 || r.Takeover.Granted != 4 {
@@ -178,7 +178,7 @@ func TestHolderKill(t *testing.T) {
 // comes to is a miss.
 func TestStepFaults(t *testing.T) {
 	t.Parallel()
-	ttl := duration(time.Second)
+	ttl := scenario.Duration(time.Second)
 	at := duration(200 * time.Millisecond)
 	effective := func(t *testing.T, r scenario.Result) {
 		if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -194,10 +194,10 @@ func TestStepFaults(t *testing.T) {
 	short := spec(scenario.StepPause, "waiting")
 	short[0].For = duration(500 * time.Millisecond)
 	out := try(t, []trial{
-		{"pause", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: ttl, Duration: duration(2700 * time.Millisecond), Faults: short}, effective},
-		{"kill", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "waiting")}, effective},
+		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(2700 * time.Millisecond)}}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec(scenario.StepKill, "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, effective},
 		// The recipe has the step of those that are woken, and polls.
-		{"nobody", "reference/mutex", scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{4}, TTL: duration(300 * time.Millisecond), Duration: duration(2500 * time.Millisecond), Faults: spec(scenario.StepKill, "woken")}, func(t *testing.T, r scenario.Result) {
+		{"nobody", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec(scenario.StepKill, "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
 			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
 				t.Errorf("as expected is %v", r.AsExpected)
 			}
@@ -220,7 +220,7 @@ func TestStepFaults(t *testing.T) {
 // A load that the recipe cannot serve is refused in so many words, also where
 // no validation stood in the way.
 func TestUnsupportedLoad(t *testing.T) {
-	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Workload: load(scenario.HotKey), Clients: []int{2}})
+	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Clients: []int{2}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey)}})
 	list[0].Workload.Kind, list[0].Workload.Depth = scenario.Reentrant, 2
 	out, err := Run(t.Context(), options(t, list))
 	if err != nil {
@@ -234,7 +234,7 @@ func TestUnsupportedLoad(t *testing.T) {
 // Properties are measured, as promised, and written; there is no load.
 func TestProperties(t *testing.T) {
 	out := try(t, []trial{
-		{"properties", "reference/mutex", scenario.Settings{Workload: &scenario.Workload{Kind: scenario.Properties}, TTL: duration(time.Second)}, func(t *testing.T, r scenario.Result) {
+		{"properties", "reference/mutex", scenario.Settings{Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.Properties}, TTL: scenario.Duration(time.Second)}}, func(t *testing.T, r scenario.Result) {
 			if r.AsExpected == nil || !*r.AsExpected || len(r.Properties) != len(impls.Properties()) {
 				t.Errorf("as expected: %v; %d properties", r.AsExpected, len(r.Properties))
 			}
@@ -255,8 +255,8 @@ func TestProperties(t *testing.T) {
 // Ctrl-C while a client stands at a step: it is let go, and everything ends.
 func TestInterruptedAtAStep(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: load(scenario.HotKey), Clients: []int{4}, Duration: duration(3 * time.Hour),
-		Faults: []scenario.FaultSpec{{Kind: scenario.StepPause, Step: "waiting", For: duration(time.Hour)}},
+		Clients: []int{4},
+		Faults:  []scenario.FaultSpec{{Kind: scenario.StepPause, Step: "waiting", For: duration(time.Hour)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Duration: scenario.Duration(3 * time.Hour)},
 	})
 	o := options(t, list)
 	ctx, cancel := context.WithCancel(t.Context())

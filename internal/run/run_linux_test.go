@@ -73,12 +73,14 @@ func options(t testing.TB, list []scenario.Scenario) Options {
 // one is caught, and every file of the folder is there.
 func TestControls(t *testing.T) {
 	list := plan(t, []string{"reference/mutex", "reference/broken"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{8}, Warmup: duration(200 * time.Millisecond),
-		// One contended acquire in a hundred is granted twice: enough of them,
-		// quick polls and a while, so that chance cannot spare the lock even on
-		// a machine under load.
-		Poll:     &scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
-		Duration: duration(6 * time.Second),
+		Clients: []int{8},
+		Scenario: scenario.Scenario{
+			Workload: scenario.Load{Kind: scenario.HotKey}, Warmup: scenario.Duration(200 * time.Millisecond),
+			// One contended acquire in a hundred is granted twice: enough of them,
+			// quick polls and a while, so that chance cannot spare the lock even on
+			// a machine under load.
+			Poll:     scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
+			Duration: scenario.Duration(6 * time.Second)},
 	})
 	o, look := options(t, list), newOnlooker()
 	o.Progress = look
@@ -123,9 +125,9 @@ func TestHolderPause(t *testing.T) {
 	// A long hold, so that the pause falls between the reads and the writes and
 	// not into the moment between the writes and the release.
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.GuardedCounter, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
-		Clients:  []int{4}, TTL: duration(time.Second), Warmup: duration(200 * time.Millisecond),
-		Faults: []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(300 * time.Millisecond)}},
+		Clients: []int{4},
+		Faults:  []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(300 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
+			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(200 * time.Millisecond)},
 	})
 	out, err := Run(t.Context(), options(t, list))
 	if err != nil {
@@ -159,7 +161,7 @@ func TestHolderPause(t *testing.T) {
 // run, and nothing stays behind.
 func TestInterrupted(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{4}, Duration: duration(time.Hour), Repeat: ptr(2),
+		Clients: []int{4}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey}, Duration: scenario.Duration(time.Hour), Repeat: 2},
 	})
 	o := options(t, list)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -277,7 +279,7 @@ func TestKillNine(t *testing.T) {
 	dir := t.TempDir()
 	// All five servers run from the start to the end of the run.
 	list := plan(t, []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}, scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.HotKey}, Clients: []int{6}, Workers: ptr(3), Duration: duration(time.Hour),
+		Clients: []int{6}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey}, Workers: 3, Duration: scenario.Duration(time.Hour)},
 	})
 	cmd := controller(t, dir, list)
 	cmd.Stderr = os.Stderr

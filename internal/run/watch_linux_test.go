@@ -65,14 +65,16 @@ func TestWatch(t *testing.T) {
 		return func(t *testing.T, r scenario.Result) { look.saw(t, r, what...) }
 	}
 	storm := scenario.Settings{
-		Workload: &scenario.Workload{
-			Kind: scenario.TryStorm, Hold: &scenario.Dist{Kind: scenario.DistConstant, A: 100 * time.Microsecond}, Think: &scenario.Dist{Kind: scenario.DistConstant, A: time.Millisecond},
-		},
-		Clients: []int{2}, TTL: duration(4 * time.Second), Duration: duration(3 * time.Second),
+		Clients: []int{2},
+		Scenario: scenario.Scenario{
+			Workload: scenario.Load{
+				Kind: scenario.TryStorm, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 100 * time.Microsecond}, Think: scenario.Dist{Kind: scenario.DistConstant, A: time.Millisecond},
+			},
+			TTL: scenario.Duration(4 * time.Second), Duration: scenario.Duration(3 * time.Second)},
 	}
 	outlived := scenario.Settings{
-		Workload: &scenario.Workload{Kind: scenario.GuardedCounter, Hold: &scenario.Dist{Kind: scenario.DistUniform, A: 10 * time.Millisecond, B: 90 * time.Millisecond}},
-		Clients:  []int{8}, TTL: duration(50 * time.Millisecond), Duration: duration(3 * time.Second), Poll: &scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
+		Clients: []int{8}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistUniform, A: 10 * time.Millisecond, B: 90 * time.Millisecond}},
+			TTL: scenario.Duration(50 * time.Millisecond), Duration: scenario.Duration(3 * time.Second), Poll: scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond}},
 	}
 	tryWith(t, []trial{
 		{"right", "reference/mutex", storm, tells()},

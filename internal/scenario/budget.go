@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// What a scenario takes besides its load (workers start, files are merged and
-// judged, servers get well again), and a run (servers start, the report is
-// written). Measured on two cores, and rounded up.
+// What a scenario takes besides its load (starting workers, merging and checking
+// files, servers that recover), and a run (starting servers, writing the report).
+// Measured on two cores, and rounded up.
 const (
 	scenarioOverhead = 3500 * time.Millisecond
 	runOverhead      = 20 * time.Second
@@ -25,20 +25,19 @@ type Selection struct {
 	Whole    time.Duration // what the whole suite would take
 }
 
-// LeftOut tells what of a block was left out.
+// LeftOut is the part of a block that was left out.
 type LeftOut struct {
 	Group     string
-	Tells     int      // the block's rank; 0: it has none
+	Priority  int      // the block's; 0: none
 	Scenarios int      // that are left out
 	Recipes   []string // that do not run at all, sorted
 	Runs      int      // recipes that do, if only with fewer repeats
 }
 
-// Within picks of f's scenarios the most telling ones that fit a budget, with so
-// many run side by side. Everything is picked once before anything a second
-// time; then by the rank of the block (Block.Tells); then each recipe in turn, so
-// that none takes the room of the others. It is a function of its arguments
-// alone.
+// Within picks the scenarios of f with the highest priority that fit a time
+// budget, if parallel of them run at once. Everything is picked once before
+// anything a second time; then by Block.Priority; then each recipe in turn, so that
+// none uses up the time of the others. It is a function of its arguments alone.
 func (f File) Within(budget time.Duration, scenarios []Scenario, parallel int) Selection {
 	rank := map[string]int{}
 	for _, b := range f.Scenarios {
@@ -65,15 +64,15 @@ func (f File) Within(budget time.Duration, scenarios []Scenario, parallel int) S
 	return sel
 }
 
-// rank orders blocks: what has none comes last.
+// rank orders blocks: those without a priority come last.
 func (b Block) rank() int {
-	if b.Tells == 0 {
+	if b.Priority == 0 {
 		return math.MaxInt
 	}
-	return b.Tells
+	return b.Priority
 }
 
-// byTurns orders the indices of scenarios from the most telling on.
+// byTurns orders the indices of scenarios by priority, highest first.
 func byTurns(scenarios []Scenario, rank map[string]int) []int {
 	type place struct{ index, repeat, rank, turn int }
 	type queue struct {
@@ -97,8 +96,8 @@ func byTurns(scenarios []Scenario, rank map[string]int) []int {
 	return order
 }
 
-// Estimate is about how long a run of scenarios takes, with so many side by
-// side.
+// Estimate is about how long a run of scenarios takes, with parallel of them at
+// once.
 func Estimate(scenarios []Scenario, parallel int) time.Duration {
 	e := estimate{parallel: parallel, lanes: map[string]time.Duration{}}
 	for _, sc := range scenarios {
@@ -107,8 +106,8 @@ func Estimate(scenarios []Scenario, parallel int) time.Duration {
 	return e.time()
 }
 
-// estimate adds up what scenarios take. Those that share their servers cannot
-// run side by side.
+// estimate adds up the times of scenarios. Those that share servers cannot run at
+// once.
 type estimate struct {
 	parallel       int
 	lanes          map[string]time.Duration // by servers
@@ -134,7 +133,7 @@ func (e *estimate) time() time.Duration {
 func leftOut(f File, scenarios []Scenario, taken []bool) []LeftOut {
 	var list []LeftOut
 	for _, b := range f.Scenarios {
-		out := LeftOut{Group: b.Name, Tells: b.Tells}
+		out := LeftOut{Group: b.Name, Priority: b.Priority}
 		kept, lost := map[string]bool{}, map[string]bool{}
 		for i, sc := range scenarios {
 			switch {

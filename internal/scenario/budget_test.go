@@ -14,9 +14,9 @@ const ranked = `name: t
 defaults: {workload: hot-key, warmup: 500ms, duration: 5s, repeat: 2}
 scenarios:
   - {name: last, recipes: [redis/token, etcd/mutex], duration: 1s}
-  - {name: second, tells: 2, recipes: [redis/token, etcd/mutex, memcached/cas]}
-  - {name: first, tells: 1, recipes: [redis/token, etcd/mutex]}
-  - {name: also-first, tells: 1, recipes: redis/token}
+  - {name: second, priority: 2, recipes: [redis/token, etcd/mutex, memcached/cas]}
+  - {name: first, priority: 1, recipes: [redis/token, etcd/mutex]}
+  - {name: also-first, priority: 1, recipes: redis/token}
 `
 
 func within(t *testing.T, budget time.Duration, parallel int) (scenario.Selection, []string) {
@@ -80,8 +80,8 @@ func TestWhatIsLeftOut(t *testing.T) {
 	sel, _ := within(t, roomForThree(t), 1)
 	for _, l := range sel.LeftOut {
 		if l.Group == "second" {
-			if want := []string{"etcd/mutex", "memcached/cas", "redis/token"}; l.Tells != 2 || l.Scenarios != 6 || !slices.Equal(l.Recipes, want) {
-				t.Errorf("%+v, want rank 2, six scenarios of %v", l, want)
+			if want := []string{"etcd/mutex", "memcached/cas", "redis/token"}; l.Priority != 2 || l.Scenarios != 6 || !slices.Equal(l.Recipes, want) {
+				t.Errorf("%+v, want priority 2, six scenarios of %v", l, want)
 			}
 			return
 		}

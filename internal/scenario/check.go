@@ -10,11 +10,12 @@ import (
 
 // The largest numbers that make sense on one machine.
 const (
-	maxClients  = 10_000
-	maxKeys     = 1_000_000
 	maxInFlight = 1_000_000
 	maxRate     = 10_000_000
 )
+
+// oneKey lists the workloads whose clients all want the same key.
+var oneKey = []string{HotKey, TryStorm, ReadWrite, Reentrant, Churn, Properties}
 
 // finding is a problem of a scenario; its path is that of Settings.
 type finding struct{ path, message, hint string }
@@ -26,30 +27,22 @@ func (f *findings) add(path, hint, format string, args ...any) {
 	*f = append(*f, finding{path, fmt.Sprintf(format, args...), hint})
 }
 
-// check tells what is wrong with a resolved scenario, whose faults come from
-// those of its specification as origin tells (nil: one by one). Without known
-// facts of the recipe it leaves out what depends on them.
+// check finds what is wrong with a resolved scenario, whose faults come from
+// those of its specification as origin lists (nil: one by one). If the recipe's
+// facts are not known it leaves out what depends on them.
 func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 	var f findings
-	if sc.Clients < 1 || sc.Clients > maxClients {
-		f.add("clients", fmt.Sprintf("write 1 to %d", maxClients), "%d clients", sc.Clients)
-	}
-	if sc.Duration <= 0 {
-		f.add("duration", "write 10s, for example", "a duration of 0s measures nothing")
-	}
-	if sc.Warmup < 0 {
-		f.add("warmup", "write 0s for none", "%s is negative", sc.Warmup)
-	}
-	if sc.TTL <= 0 {
-		f.add("ttl", "write 4s, for example", "a lease of 0s can never be held")
-	}
-	if sc.Timeout <= 0 {
-		f.add("timeout", "write 2s, for example", "no request is answered within 0s")
-	}
+	checkFields(&f, &sc, "", sc.Workload.Kind)
 	if sc.Poll.Min <= 0 || sc.Poll.Max < sc.Poll.Min {
-		f.add("poll", "write 5ms..15ms, for example", "%s is no wait policy", sc.Poll)
+		f.add("poll", "write 5ms..15ms, for example", "%s is not a valid poll interval", sc.Poll)
 	}
-	checkEnvironment(&f, sc)
+	switch sc.Environment {
+	case EnvProcess:
+	case EnvDocker, EnvExternal:
+		f.add("environment", "use process", "%q is not available in this version", sc.Environment)
+	default:
+		f.add("environment", "choose process", "invalid environment %q", sc.Environment)
+	}
 	checkLoad(&f, sc)
 	checkFaults(&f, sc, r, origin)
 	checkWorkers(&f, sc)
@@ -59,72 +52,80 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 	return f
 }
 
-func checkEnvironment(f *findings, sc Scenario) {
-	switch sc.Environment {
-	case EnvProcess:
-	case EnvDocker, EnvExternal:
-		f.add("environment", "use process", "%q is not available in this version", sc.Environment)
-	default:
-		f.add("environment", "there is process", "no environment %q", sc.Environment)
-	}
-}
-
+// checkLoad checks what the fields of a load cannot say by themselves.
 func checkLoad(f *findings, sc Scenario) {
 	l := sc.Workload
 	known := names(Workloads())
 	if !slices.Contains(known, l.Kind) {
 		message := fmt.Sprintf("no workload %q", l.Kind)
 		if l.Kind == "" {
-			message = "names no workload"
+			message = "missing workload"
 		}
-		f.add("workload.kind", didYouMean(Nearest(l.Kind, known), known), "%s", message)
-		return // what fits an unknown kind cannot be known
+		f.add("workload.kind", Suggest(l.Kind, known), "%s", message)
+		return // the rest depends on the kind
 	}
+	checkFields(f, &l, "workload", l.Kind)
 	checkKeys(f, sc)
-	checkKind(f, sc)
-	checkDistribution(f, l)
-	checkArrival(f, l)
-	switch {
-	case l.Guard != "" && l.Kind != GuardedCounter:
-		f.add("workload.guard", "use the workload guarded-counter, or leave guard out", "%s has no guarded register", l.Kind)
-	case l.Guard != "" && !slices.Contains([]string{GuardPlain, GuardFenced, GuardBoth}, l.Guard):
-		f.add("workload.guard", "there is plain, fenced, both", "no guard %q", l.Guard)
-	}
-	for _, t := range []struct {
-		field string
-		dist  Dist
-	}{{"hold", l.Hold}, {"think", l.Think}} {
-		// A Dist that a program made need not be one that ParseDist reads.
-		if _, err := ParseDist(t.dist.String()); err != nil {
-			f.add("workload."+t.field, "", "%s", err)
-		}
-	}
-	if l.AcquireLimit < 0 {
-		f.add("workload.acquire_limit", "write 0s for no limit", "%s is negative", l.AcquireLimit)
-	}
-}
-
-func checkDistribution(f *findings, l Load) {
-	switch {
-	case l.Distribution == "":
-	case l.Kind != Keys:
-		f.add("workload.distribution", "use the workload keys, or leave distribution out", "%s does not draw keys", l.Kind)
-	case l.Distribution != KeysUniform && l.Distribution != KeysZipf:
-		f.add("workload.distribution", "there is uniform, zipf", "no distribution %q", l.Distribution)
-	}
 	switch {
 	case l.Distribution == KeysZipf && (!(l.ZipfS > 1) || l.ZipfS > 100):
 		f.add("workload.zipf_s", "write 1.1, for example", "the exponent of zipf must be more than 1 and at most 100, not %v", l.ZipfS)
 	case l.Distribution != KeysZipf && l.ZipfS != 0:
 		f.add("workload.zipf_s", "add distribution: zipf, or leave zipf_s out", "an exponent without zipf")
 	}
+	checkArrival(f, l)
+	// A Dist that a program made need not be one that ParseDist reads.
+	if _, err := ParseDist(l.Hold.String()); err != nil {
+		f.add("workload.hold", "", "%s", err)
+	}
+	if _, err := ParseDist(l.Think.String()); err != nil {
+		f.add("workload.think", "", "%s", err)
+	}
+	switch {
+	case l.Kind == Batch && l.Batch > l.Keys:
+		f.add("workload.batch", "write fewer, or add keys", "a batch of %d of %d keys", l.Batch, l.Keys)
+	case l.Kind == Churn && l.AcquireLimit == 0:
+		f.add("workload.acquire_limit", "write 20ms, for example", "churn needs a limit for its waits")
+	case l.Kind == TryStorm && l.AcquireLimit != 0:
+		f.add("workload.acquire_limit", "leave it out", "a try does not wait")
+	case l.Kind == Takeover:
+		checkTakeover(f, sc)
+	}
+}
+
+// checkKeys checks the number of keys against the kind of load.
+func checkKeys(f *findings, sc Scenario) {
+	l := sc.Workload
+	switch {
+	case l.Kind == Uncontended && l.Keys != sc.Clients:
+		f.add("workload.keys", "leave keys out", "uncontended gives each of the %d clients its own key, not %d keys to all", sc.Clients, l.Keys)
+	case l.Kind == Takeover && sc.Clients >= 2 && l.Keys != sc.Clients/2:
+		f.add("workload.keys", "leave keys out", "takeover has a key for each pair of its %d clients, not %d keys", sc.Clients, l.Keys)
+	case slices.Contains(oneKey, l.Kind) && l.Keys != 1:
+		f.add("workload.keys", "leave keys out, or use the workload keys", "%s has one key, not %d", l.Kind, l.Keys)
+	}
+}
+
+// checkTakeover: holders acquire in the warm-up, and no process may host both a
+// holder and a waiter.
+func checkTakeover(f *findings, sc Scenario) {
+	if sc.Clients%2 != 0 {
+		f.add("clients", "write an even number", "takeover has pairs of a holder and a waiter, not %d clients", sc.Clients)
+	}
+	if sc.Warmup <= 0 {
+		f.add("warmup", "write 2s, for example, or leave it out", "takeover needs a warm-up, in which the holders acquire their locks")
+	}
+	if sc.Workers > 0 && sc.Workers != 2 && sc.Workers != sc.Clients {
+		f.add("workers", "write 2, or leave it out", "one of %d worker processes would host holders and waiters, and a kill would hit both", sc.Workers)
+	}
 }
 
 func checkArrival(f *findings, l Load) {
 	switch {
+	case l.open() && (l.Kind == Takeover || l.Kind == Properties):
+		f.add("workload.arrival", "leave it out", "%s has no arrivals", l.Kind)
 	case l.open():
 		if !(l.Rate > 0) || l.Rate > maxRate || math.IsInf(l.Rate, 0) {
-			f.add("workload.rate", "write arrivals a second of all clients together, such as rate: 500", "%s arrivals need a rate above 0 and at most %d, not %v", l.Arrival, maxRate, l.Rate)
+			f.add("workload.rate", "write arrivals per second of all clients together, such as rate: 500", "%s arrivals need a rate above 0 and at most %d, not %v", l.Arrival, maxRate, l.Rate)
 		}
 		if l.MaxInFlight < 1 || l.MaxInFlight > maxInFlight {
 			f.add("workload.max_in_flight", fmt.Sprintf("write 1 to %d", maxInFlight), "%d in flight", l.MaxInFlight)
@@ -140,14 +141,12 @@ func checkArrival(f *findings, l Load) {
 		if l.MaxInFlight != 0 {
 			f.add("workload.max_in_flight", hint, "a closed loop has one acquire in flight for each client")
 		}
-	default:
-		f.add("workload.arrival", "there is closed, constant, poisson", "no arrival %q", l.Arrival)
 	}
 }
 
 func checkWorkers(f *findings, sc Scenario) {
 	if sc.Clients < 1 {
-		return // told already
+		return // reported already
 	}
 	switch {
 	case sc.Workers < 1:
@@ -197,18 +196,7 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 // checkExpect checks answers and thresholds as the user wrote them.
 func checkExpect(path string, e Expect) []finding {
 	var f findings
-	for _, a := range []struct {
-		field, answer string
-		choices       []string
-	}{
-		{"verdict", e.Verdict, []string{Safe, Unsafe, expectAny}},
-		{"promise", e.Promise, []string{Kept, Broken, expectAny}},
-		{"liveness", e.Liveness, []string{Live, Stuck, expectAny}},
-	} {
-		if a.answer != "" && !slices.Contains(a.choices, a.answer) {
-			f.add(path+"."+a.field, "there is "+strings.Join(a.choices, ", "), "no such answer %q", a.answer)
-		}
-	}
+	checkFields(&f, &e, path, "")
 	for i, t := range e.Thresholds {
 		if _, err := ParseThreshold(t); err != nil {
 			f.add(fmt.Sprintf("%s.thresholds[%d]", path, i), "", "%s", err)

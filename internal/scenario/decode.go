@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,34 +13,24 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// The bounds of a specification. Real ones have a few kilobytes and five
-// levels; a resolved one has about a kilobyte for each scenario. They keep a
-// file given by mistake from being parsed for minutes.
+// The bounds of a suite file. Real ones have a few kilobytes and five levels; a
+// resolved one has about a kilobyte per scenario. They keep a file given by mistake
+// from being parsed for minutes.
 const (
 	maxFile     = 256 << 10
 	maxResolved = 6 << 20
 	maxDepth    = 32
 )
 
-// decoder fills Go values from a YAML tree. The library's own decoder stops
-// at the first mistake and forgets where values stood; this one goes on, so
-// that all mistakes are told at once, and remembers, so that what only shows
-// later (a TTL that a backend cannot serve) is told with its line too.
+// decoder fills Go values from the library's YAML tree. The library's own strict
+// decoder stops at the first error and forgets where values were; this one
+// reports all errors at once and keeps the places, so that an error found later
+// (a TTL that a backend cannot serve) has its line too.
 type decoder struct {
 	file     string
 	problems []Problem
 	places   map[string]position
 }
-
-// settable is implemented by the values that are written as one word.
-type settable interface{ Set(string) error }
-
-// shorthand is implemented by structs that may be written as one word, their
-// kind.
-type shorthand interface{ setShort(string) }
-
-func (w *Workload) setShort(s string)  { w.Kind = s }
-func (f *FaultSpec) setShort(s string) { f.Kind = s }
 
 // decodeYAML reads data, at most limit bytes, into out, a pointer to a struct
 // with yaml tags.
@@ -51,7 +42,7 @@ func decodeYAML(file string, data []byte, limit int, out any) (*decoder, error) 
 	}
 	root, err := d.parse(data)
 	if err == nil {
-		d.value("", root, reflect.ValueOf(out).Elem())
+		d.value("", root, field{value: reflect.ValueOf(out).Elem()})
 		err = d.err()
 	}
 	return d, err
@@ -71,7 +62,7 @@ func (d *decoder) parse(data []byte) (root ast.Node, err error) {
 	if line := tooDeep(data); line > 0 {
 		return fail(position{line, 1}, fmt.Sprintf("nested more than %d deep", maxDepth), "is it the right file?")
 	}
-	// A mistake of the library on odd input must not end the program.
+	// A panic of the library on odd input must not end the program.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = fail(position{}, fmt.Sprintf("the file cannot be parsed as YAML (%v)", r), "")
@@ -104,10 +95,10 @@ func (d *decoder) parse(data []byte) (root ast.Node, err error) {
 	return fail(at(bodies[1]), "the file has a second YAML document", "write one suite to a file")
 }
 
-// tooDeep tells the first line on which a file is nested deeper than any
-// suite, or 0. The library recurses for each level and takes time and memory
-// by the square of them, so a few kilobytes could end the program. Brackets in
-// texts and comments count too: real ones are closed again.
+// tooDeep is the first line on which a file is nested deeper than any suite, or
+// 0. The library recurses for each level, and its time and memory grow with the
+// square of the depth, so a few kilobytes could end the program. Brackets in texts
+// and comments count too.
 func tooDeep(data []byte) int {
 	line, open := 1, 0
 	lead := 0 // length of the line's indentation and list marks; -1 after them
@@ -138,7 +129,7 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// at is where a node stands.
+// at is the place of a node.
 func at(n ast.Node) position {
 	// A block mapping's own token is its first colon; its first key is where a
 	// reader looks.
@@ -159,190 +150,113 @@ func (d *decoder) problem(path string, p position, msg, hint string) {
 	d.problems = append(d.problems, Problem{File: d.file, Line: p.line, Column: p.column, Field: path, Message: msg, Hint: hint})
 }
 
-// value decodes n into v and notes where it stood.
-func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
-	p := at(n)
-	d.places[path] = p
+// value decodes n into f and notes its place.
+func (d *decoder) value(path string, n ast.Node, f field) {
+	d.places[path] = at(n)
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		d.problem(path, p, "anchors and aliases are not supported", `put what is common under "defaults"`)
+		d.problem(path, at(n), "anchors and aliases are not supported", useDefaults)
 		return
 	case *ast.TagNode:
-		d.problem(path, p, "tags are not supported", "write the value without its tag")
+		d.problem(path, at(n), "tags are not supported", "write the value without its tag")
 		return
 	case *ast.NullNode:
-		d.problem(path, p, "has no value", "give one, or leave the line out")
+		d.problem(path, at(n), "has no value", "give one, or leave the line out")
 		return
 	}
-	if s, ok := v.Addr().Interface().(settable); ok {
-		if text, ok := d.text(path, n, "a single value"); ok {
-			if err := s.Set(text); err != nil {
-				d.problem(path, p, err.Error(), "")
-			}
-		}
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		inner := reflect.New(v.Type().Elem())
-		v.Set(inner)
-		d.value(path, n, inner.Elem())
-	case reflect.Struct:
-		if s, ok := v.Addr().Interface().(shorthand); ok {
-			if text, ok := scalar(n); ok {
-				s.setShort(text)
-				d.places[join(path, "kind")] = p
-				return
-			}
-		}
-		d.structure(path, n, v)
-	case reflect.Slice:
-		d.list(path, n, v)
-	case reflect.Map:
-		d.mapping(path, n, v)
+	switch {
+	case f.value.Kind() == reflect.Slice:
+		d.list(path, n, f.value)
+	case f.value.Kind() == reflect.Map:
+		d.mapping(path, n, f.value)
+	case isGroup(f.value):
+		d.group(path, n, f.value)
 	default:
-		d.plain(path, n, v)
+		text, ok := scalar(n)
+		if !ok {
+			d.problem(path, at(n), describe(n)+" where a single value is expected", "")
+		} else if err := f.set(text); err != nil {
+			d.problem(path, at(n), err.Error(), "")
+		}
 	}
 }
 
-// plain decodes strings, numbers and truth values.
-func (d *decoder) plain(path string, n ast.Node, v reflect.Value) {
-	wrong := func(want string) { d.problem(path, at(n), describe(n)+" where "+want+" is expected", "") }
-	switch v.Kind() {
-	case reflect.String:
-		if text, ok := d.text(path, n, "a text"); ok {
-			v.SetString(strings.TrimSpace(text)) // a block text ends in a line break
-		}
-	case reflect.Bool:
-		if b, ok := n.(*ast.BoolNode); ok {
-			v.SetBool(b.Value)
-		} else {
-			wrong("true or false")
-		}
-	case reflect.Int, reflect.Int64, reflect.Uint64:
-		text, _ := scalar(n)
-		text = strings.ReplaceAll(text, "_", "")
-		if _, ok := n.(*ast.IntegerNode); !ok {
-			wrong("a whole number")
-		} else if u, err := strconv.ParseUint(text, 0, 64); v.Kind() == reflect.Uint64 && err == nil {
-			v.SetUint(u)
-		} else if i, err := strconv.ParseInt(text, 0, 32); v.Kind() != reflect.Uint64 && err == nil {
-			v.SetInt(i)
-		} else {
-			wrong("a whole number of that size")
-		}
-	case reflect.Float64:
-		text, _ := scalar(n)
-		f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-		_, isFloat := n.(*ast.FloatNode)
-		_, isInt := n.(*ast.IntegerNode)
-		if err != nil || !isFloat && !isInt {
-			wrong("a number")
-			return
-		}
-		v.SetFloat(f)
-	default:
-		wrong("something else") // no field has such a type
-	}
-}
+const useDefaults = `put common settings under "defaults"`
 
+// list decodes a list; a single element may stand for the list of it.
 func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
-	seq, ok := n.(*ast.SequenceNode)
-	if !ok {
-		// One element stands for the list of it.
-		one := reflect.MakeSlice(v.Type(), 1, 1)
-		v.Set(one)
-		d.places[path] = at(n)
-		d.value(path+"[0]", n, one.Index(0))
-		return
+	elements := []ast.Node{n}
+	if seq, ok := n.(*ast.SequenceNode); ok {
+		elements = seq.Values
 	}
-	all := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
-	v.Set(all)
-	for i, item := range seq.Values {
-		if item == nil {
-			continue
+	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
+	for i, element := range elements {
+		if element != nil {
+			d.value(fmt.Sprintf("%s[%d]", path, i), element, field{value: v.Index(i)})
 		}
-		d.value(fmt.Sprintf("%s[%d]", path, i), item, all.Index(i))
 	}
 }
 
 func (d *decoder) mapping(path string, n ast.Node, v reflect.Value) {
-	pairs, ok := d.pairs(path, n)
-	if !ok {
-		return
-	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, pair := range pairs {
+	for _, pair := range d.pairs(path, n) {
 		key, ok := scalar(pair.Key)
 		if !ok {
-			d.problem(path, at(pair.Key), "a key that is no plain word", "")
+			d.problem(path, at(pair.Key), "a key must be a plain word", "")
 			continue
 		}
 		inner := reflect.New(v.Type().Elem()).Elem()
-		d.value(join(path, key), pair.Value, inner)
+		d.value(join(path, key), pair.Value, field{value: inner})
 		v.SetMapIndex(reflect.ValueOf(key), inner)
 	}
 }
 
-func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
-	pairs, ok := d.pairs(path, n)
-	if !ok {
-		return
+// group decodes a struct. One with a kind may be written as its kind alone.
+func (d *decoder) group(path string, n ast.Node, v reflect.Value) {
+	fields := fieldsOf(v)
+	find := func(matches func(field) bool) (field, bool) {
+		i := slices.IndexFunc(fields, matches)
+		return fields[max(0, i)], i >= 0
 	}
-	fields := map[string]reflect.Value{}
-	var known []string
-	collectFields(v, fields, &known)
-	for _, pair := range pairs {
+	if _, ok := scalar(n); ok {
+		if kind, ok := find(func(f field) bool { return f.name == "kind" }); ok {
+			d.value(join(path, "kind"), n, kind)
+			return
+		}
+	}
+	for _, pair := range d.pairs(path, n) {
 		key, _ := scalar(pair.Key)
-		field, ok := fields[key]
-		if !ok {
-			hint := didYouMean(Nearest(key, known), known)
-			if pair.Key.IsMergeKey() {
-				hint = `put what is common under "defaults"`
-			}
-			d.problem(join(path, key), at(pair.Key), "no such field", hint)
+		inner := join(path, key)
+		if f, ok := find(func(f field) bool { return f.name == key }); ok {
+			d.value(inner, pair.Value, f)
+			f.mark()
 			continue
 		}
-		if s, ok := v.Addr().Interface().(signed); ok && s.signed(key) {
-			d.signedTime(join(path, key), pair.Value, field)
+		if f, ok := find(func(f field) bool { return f.tag.Get("was") == key && key != "" }); ok {
+			d.problem(inner, at(pair.Key), fmt.Sprintf("%s is now named %s", key, f.name), fmt.Sprintf("write %s: instead of %s:", f.name, key))
 			continue
 		}
-		d.value(join(path, key), pair.Value, field)
+		var known []string
+		for _, f := range fields {
+			known = append(known, f.name)
+		}
+		hint := Suggest(key, known)
+		if pair.Key.IsMergeKey() {
+			hint = useDefaults
+		}
+		d.problem(inner, at(pair.Key), "no such field", hint)
 	}
 }
 
-// collectFields lists a struct's fields by their YAML names.
-func collectFields(v reflect.Value, fields map[string]reflect.Value, known *[]string) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case opts == "inline":
-			collectFields(v.Field(i), fields, known)
-		case name != "" && f.IsExported():
-			fields[name] = v.Field(i)
-			*known = append(*known, name)
-		}
-	}
-}
-
-func (d *decoder) pairs(path string, n ast.Node) ([]*ast.MappingValueNode, bool) {
+func (d *decoder) pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	switch m := n.(type) {
 	case *ast.MappingNode:
-		return m.Values, true
+		return m.Values
 	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}, true
+		return []*ast.MappingValueNode{m}
 	}
 	d.problem(path, at(n), describe(n)+` where fields ("name: value") are expected`, "")
-	return nil, false
-}
-
-func (d *decoder) text(path string, n ast.Node, want string) (string, bool) {
-	s, ok := scalar(n)
-	if !ok {
-		d.problem(path, at(n), describe(n)+" where "+want+" is expected", "")
-	}
-	return s, ok
+	return nil
 }
 
 // scalar is the text of a single value as it was written, so that a version

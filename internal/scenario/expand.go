@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// maxScenarios bounds an expansion: more is a slip of the pen, not a plan.
+// maxScenarios bounds an expansion: more is a typing error, not a plan.
 const maxScenarios = 4000
 
 // maxWord bounds the names in a list, of which a scenario's name is made.
 const maxWord = 60
 
-// maxParallel bounds how many scenarios run side by side: each has servers of
-// its own.
+// maxParallel bounds how many scenarios run at once: each has its own servers.
 const maxParallel = 64
 
-// ParseFile reads a suite. The name stands in messages only. The error is an
-// *Invalid, which names the line, the column and the field of every problem
-// that can be found without knowing the recipes.
+// ParseFile reads a suite. The name is used in messages only. The error is an
+// *Invalid with the line, the column and the field of every problem that can be
+// found without knowing the recipes.
 func ParseFile(name string, data []byte) (File, error) {
 	f := File{source: name}
 	d, err := decodeYAML(name, data, maxFile, &f)
@@ -34,22 +33,22 @@ func ParseFile(name string, data []byte) (File, error) {
 	return f, nil
 }
 
-// Expand makes the scenarios of f: every combination, every default filled
-// in, every name and seed. Names and seeds depend on nothing but what they
-// name, so adding a block does not change another's. The error is an *Invalid
-// with every problem found. With a nil catalogue what depends on the recipes
-// is left unchecked and takes the defaults of a recipe with tokens.
+// Expand makes the scenarios of f: every combination, with every default, name
+// and seed. A name and a seed depend on their own block only, so adding a block
+// changes no other. The error is an *Invalid with every problem found. With a nil
+// catalogue, what depends on the recipes is not checked, and takes the defaults of
+// a recipe with fencing tokens.
 func (f File) Expand(c Catalogue) ([]Scenario, error) {
 	e := expansion{file: f, catalogue: c, names: map[string]bool{}}
 	e.file.Seed = max(1, f.Seed)
 	if !isName(f.Name) {
-		e.problem("name", fmt.Sprintf("%q is no name for a suite", f.Name), nameHint)
+		e.problem("name", fmt.Sprintf("invalid suite name %q", f.Name), nameHint)
 	}
 	if len(f.Scenarios) == 0 {
 		e.problem("scenarios", "the suite has no scenarios", `list at least one under "scenarios"`)
 	}
 	if f.Parallel < 0 || f.Parallel > maxParallel {
-		e.problem("parallel", fmt.Sprintf("%d scenarios side by side", f.Parallel), fmt.Sprintf("write 1 to %d", maxParallel))
+		e.problem("parallel", fmt.Sprintf("%d scenarios at once", f.Parallel), fmt.Sprintf("write 1 to %d", maxParallel))
 	}
 	total := 0
 	for i := range f.Scenarios {
@@ -83,6 +82,7 @@ func (e *expansion) err() error {
 	return &Invalid{Problems: sorted(e.problems)}
 }
 
+// settings are those of a block, with the lists filled in.
 func (e *expansion) settings(i int) Settings {
 	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
 	if s.Clients == nil {
@@ -91,15 +91,17 @@ func (e *expansion) settings(i int) Settings {
 	if s.Topology == nil {
 		s.Topology = []string{TopologySingle}
 	}
+	if !isGiven(&s, "repeat") {
+		s.Repeat = 1
+	}
 	return s
 }
 
-// count tells how many scenarios a block makes, or at least that it is too
-// many.
+// count is how many scenarios a block makes, or a number beyond the limit.
 func (e *expansion) count(i int) int {
 	s := e.settings(i)
 	n := 1
-	for _, factor := range []int{len(s.Recipes), len(s.Clients), len(s.Topology), max(1, valueOr(s.Repeat, 1))} {
+	for _, factor := range []int{len(s.Recipes), len(s.Clients), len(s.Topology), max(1, s.Repeat)} {
 		n = min(n*factor, 1_000_000_000)
 	}
 	return n
@@ -111,31 +113,30 @@ func (e *expansion) block(i int) {
 	if b.Name == "" {
 		e.problem(path+".name", "the scenario has no name", nameHint)
 	} else if !isName(b.Name) {
-		e.problem(path+".name", fmt.Sprintf("%q is no name for a scenario", b.Name), nameHint)
+		e.problem(path+".name", fmt.Sprintf("invalid scenario name %q", b.Name), nameHint)
 	}
 	if slices.ContainsFunc(e.file.Scenarios[:i], func(o Block) bool { return o.Name == b.Name }) {
 		e.problem(path+".name", fmt.Sprintf("a second scenario named %q", b.Name), "give each its own name")
 		return
 	}
-	if b.Tells < 0 {
-		e.problem(path+".tells", fmt.Sprintf("%d is no rank", b.Tells), "write 1 for what tells most, 2 for the next")
+	if b.Priority < 0 {
+		e.problem(path+".priority", fmt.Sprintf("invalid priority %d", b.Priority), "write 1 for the highest, 2 for the next")
 	}
-	repeats := valueOr(s.Repeat, 1)
-	if repeats < 1 {
-		e.problem(path+".repeat", fmt.Sprintf("%d repeats", repeats), "write 1 or more")
+	if s.Repeat < 1 {
+		e.problem(path+".repeat", fmt.Sprintf("%d repeats", s.Repeat), "write 1 or more")
 	}
 	recipes := e.recipes(path, s)
 	if !e.distinct(path, s) {
-		return // what follows would say the same again in other words
+		return // the checks below would report the same again
 	}
 	e.properties(path, i)
 	e.repeated(path, s)
 	e.expectFor(path, b, s)
 	e.servers(path, b, recipes)
-	for _, x := range checkExpect(path+".expect", valueOr(s.Expect, Expect{})) {
+	for _, x := range checkExpect(path+".expect", s.Expect) {
 		e.problem(x.path, x.message, x.hint)
 	}
-	for rep := 1; rep <= repeats; rep++ {
+	for rep := 1; rep <= s.Repeat; rep++ {
 		for _, topology := range s.Topology {
 			for j, clients := range s.Clients {
 				for _, r := range recipes {
@@ -164,37 +165,30 @@ func (e *expansion) add(path, group string, s Settings, c choice, clientsIndex i
 }
 
 // fresh reports whether the file is as its author wrote it. Later a program may
-// have taken recipes out, and what was said for those is then not wrong.
+// have removed recipes, and settings for those are then no errors.
 func (e *expansion) fresh() bool { return e.catalogue == nil }
 
 // recipes finds the facts of a block's recipes.
 func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
 	if len(s.Recipes) == 0 {
-		e.problem(path+".recipes", "names no recipe", `write "recipes: [redis/token]", for example; lockbench list recipes shows all`)
+		e.problem(path+".recipes", "missing recipes", `write "recipes: [redis/token]", for example; lockbench list recipes shows all`)
 	}
 	var found []RecipeFacts
 	for i, id := range s.Recipes {
 		at := fmt.Sprintf("%s.recipes[%d]", path, i)
-		if slices.Contains(s.Recipes[:i], id) {
-			e.problem(at, fmt.Sprintf("%q is listed twice", id), "list it once; use repeat to run it again")
-			continue
-		}
-		if len(id) > maxWord {
-			e.problem(at, fmt.Sprintf("%q is too long for a recipe's id", id), "is a comma or a line break missing?")
+		if slices.Contains(s.Recipes[:i], id) || e.tooLong(at, id, "a recipe's id") {
 			continue
 		}
 		if e.catalogue == nil {
 			backend, _, _ := strings.Cut(id, "/")
 			found = append(found, RecipeFacts{ID: id, Backend: backend, Fencing: true})
-			continue
-		}
-		r, ok := e.catalogue.Recipe(id)
-		if !ok {
+		} else if r, ok := e.catalogue.Recipe(id); ok {
+			found = append(found, r)
+		} else {
 			e.unknownRecipe(at, id)
-			continue
 		}
-		found = append(found, r)
 	}
+	duplicates(e, path+".recipes", s.Recipes)
 	return found
 }
 
@@ -202,22 +196,29 @@ func (e *expansion) unknownRecipe(path, id string) {
 	e.problem(path, fmt.Sprintf("no recipe %q", id), RecipeHint(e.catalogue, id))
 }
 
-// distinct refuses lists that are empty, or that would run the same thing
-// twice under one name.
-func (e *expansion) distinct(path string, s Settings) bool {
-	before := len(e.problems)
-	for i, n := range s.Clients {
-		if slices.Contains(s.Clients[:i], n) {
-			e.problem(fmt.Sprintf("%s.clients[%d]", path, i), fmt.Sprintf("%d is listed twice", n), "use repeat to run it again")
+func (e *expansion) tooLong(path, word, what string) bool {
+	if len(word) > maxWord {
+		e.problem(path, fmt.Sprintf("%q is too long for %s", word, what), "is a comma or a line break missing?")
+	}
+	return len(word) > maxWord
+}
+
+// duplicates rejects what would run the same twice under one name.
+func duplicates[T comparable](e *expansion, path string, list []T) {
+	for i, x := range list {
+		if slices.Contains(list[:i], x) {
+			e.problem(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%#v is listed twice", x), "list it once; use repeat to run it again")
 		}
 	}
+}
+
+// distinct rejects lists that are empty or have duplicates.
+func (e *expansion) distinct(path string, s Settings) bool {
+	before := len(e.problems)
+	duplicates(e, path+".clients", s.Clients)
+	duplicates(e, path+".topology", s.Topology)
 	for i, t := range s.Topology {
-		if slices.Contains(s.Topology[:i], t) {
-			e.problem(fmt.Sprintf("%s.topology[%d]", path, i), fmt.Sprintf("%q is listed twice", t), "use repeat to run it again")
-		}
-		if len(t) > maxWord {
-			e.problem(fmt.Sprintf("%s.topology[%d]", path, i), fmt.Sprintf("%q is too long for a topology", t), "is a comma or a line break missing?")
-		}
+		e.tooLong(fmt.Sprintf("%s.topology[%d]", path, i), t, "a topology")
 	}
 	if len(s.Clients) == 0 {
 		e.problem(path+".clients", "an empty list", "write a number of clients, 1 or more")
@@ -228,42 +229,35 @@ func (e *expansion) distinct(path string, s Settings) bool {
 	return len(e.problems) == before
 }
 
-// properties refuses what a block says of a load, if it has none: it would be
-// passed over in silence.
+// properties rejects parameters of a load where there is none: they would be
+// ignored without notice.
 func (e *expansion) properties(path string, i int) {
 	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
-	if s.Workload == nil || s.Workload.Kind != Properties {
+	if s.Workload.Kind != Properties {
 		return
 	}
-	for _, x := range []struct {
-		field string
-		said  bool
-	}{
-		{"clients", s.Clients != nil}, {"workers", s.Workers != nil}, {"warmup", s.Warmup != nil}, {"duration", s.Duration != nil},
-		{"expect", s.Expect != nil}, {"expect_for", len(s.ExpectFor) > 0},
-	} {
-		if x.said {
-			e.problem(path+"."+x.field, "the workload properties has no load: the conformance suite brings clients and times of its own, and what each recipe promises is what is expected", "leave it out")
+	for _, name := range []string{"clients", "workers", "warmup", "duration", "expect", "expect_for"} {
+		if isGiven(&s, name) {
+			e.problem(path+"."+name, "the workload properties has no load: the conformance suite has its own clients and times, and expects what each recipe promises", "leave it out")
 		}
 	}
 }
 
-// repeated checks what is said of a fault's repetition, which a resolved
-// schedule shows no more.
+// repeated checks a fault's repetition, which a resolved schedule no longer shows.
 func (e *expansion) repeated(path string, s Settings) {
 	for i, f := range s.Faults {
 		at := fmt.Sprintf("%s.faults[%d].count", path, i)
 		switch {
 		case f.Count != nil && f.Every == nil:
-			e.problem(at, fmt.Sprintf("%d times, and no word how often", *f.Count), "add every: 5s, for example, or leave count out")
+			e.problem(at, fmt.Sprintf("%d times without an interval", *f.Count), "add every: 5s, for example, or leave count out")
 		case f.Count != nil && (*f.Count < 1 || *f.Count > maxFaults):
-			e.problem(at, fmt.Sprintf("a fault that comes %d times", *f.Count), fmt.Sprintf("write 1 to %d", maxFaults))
+			e.problem(at, fmt.Sprintf("a fault that occurs %d times", *f.Count), fmt.Sprintf("write 1 to %d", maxFaults))
 		}
 	}
 }
 
-// expectFor checks the expectations of single recipes. One that can never be
-// asked would be a gate that is always open.
+// expectFor checks the expectations of single recipes. One for a recipe that does
+// not run would never fail.
 func (e *expansion) expectFor(path string, b Block, s Settings) {
 	for id, expect := range s.ExpectFor {
 		at := path + ".expect_for." + id
@@ -283,7 +277,7 @@ func (e *expansion) expectFor(path string, b Block, s Settings) {
 	}
 }
 
-// servers refuses settings of servers that the block does not run.
+// servers rejects settings of servers that the block does not run.
 func (e *expansion) servers(path string, b Block, recipes []RecipeFacts) {
 	for backend := range b.Servers {
 		uses := func(r RecipeFacts) bool { return r.Backend == backend }
@@ -293,7 +287,7 @@ func (e *expansion) servers(path string, b Block, recipes []RecipeFacts) {
 	}
 }
 
-// problem notes what is wrong at a path, with its place in the file.
+// problem records a problem at a path, with its place in the file.
 func (e *expansion) problem(path, message, hint string) {
 	p := Problem{File: e.file.source, Field: path, Message: message, Hint: hint}
 	rest := path
@@ -306,7 +300,7 @@ func (e *expansion) problem(path, message, hint string) {
 	}
 	switch {
 	case e.file.over[top] && rest != path:
-		// It came from a flag: the file is not to blame.
+		// It came from a flag, not from the file.
 		p.File, p.Field = "", rest
 	case e.file.source == "":
 		p.Field = rest
@@ -320,8 +314,8 @@ func (e *expansion) problem(path, message, hint string) {
 	e.problems = append(e.problems, p)
 }
 
-// place finds where path was written: in its block, in the defaults, or else
-// what is written around it.
+// place finds where path was written: in its block, in the defaults, or else the
+// nearest field around it.
 func (e *expansion) place(path, rest string) (string, position) {
 	for {
 		if at, ok := e.file.places[path]; ok {
@@ -352,15 +346,15 @@ func name(sc Scenario) string {
 	return fmt.Sprintf("%s-%s%s-%dc-r%d", slug(sc.Group), slug(sc.Recipe), topology, sc.Clients, sc.Repeat)
 }
 
-// seed derives a scenario's seed from its name, so that what else a suite runs
-// cannot change it. It has 53 bits, so that every reader of JSON keeps it whole.
+// seed derives a scenario's seed from its name, so that other scenarios of the
+// suite cannot change it. It has 53 bits, which every reader of JSON keeps exact.
 func seed(suite uint64, name string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d/%s", suite, name)
 	return max(1, spread(h.Sum64())>>11)
 }
 
-// spread spreads what FNV leaves in the low bits, where it has the last letters.
+// spread mixes the low bits of an FNV hash, where the last letters are, into all.
 func spread(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

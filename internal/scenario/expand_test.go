@@ -281,11 +281,11 @@ scenarios:
 		want []string
 	}{
 		"nothing": {scenario.Settings{}, before},
-		"fields": {scenario.Settings{TTL: &ttl, Workload: &scenario.Workload{Hold: &hold}, Recipes: []string{"redis/token"}, Clients: []int{2}}, []string{
+		"fields": {scenario.Settings{Recipes: []string{"redis/token"}, Clients: []int{2}, Scenario: scenario.Scenario{TTL: ttl, Workload: scenario.Load{Hold: hold}}}, []string{
 			"a-redis-token-2c-r1 guarded-counter hold 3ms think 3ms plain ttl 6s faults 0 map[]",
 			"b-redis-token-2c-r1 uncontended hold 3ms think 3ms  ttl 6s faults 0 map[]",
 		}},
-		"another workload": {scenario.Settings{Workload: &scenario.Workload{Kind: "hot-key"}, Recipes: []string{"etcd/mutex"}}, []string{
+		"another workload": {scenario.Settings{Recipes: []string{"etcd/mutex"}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: "hot-key"}}}, []string{
 			"a-etcd-mutex-16c-r1 hot-key hold 1ms think 1ms  ttl 2s faults 0 map[]",
 			"b-etcd-mutex-16c-r1 hot-key hold 1ms think 1ms  ttl 2s faults 0 map[]",
 		}},
@@ -298,9 +298,9 @@ scenarios:
 		t.Error("With changed the file that it was called on")
 	}
 
-	// A flag's mistake is not laid to the file.
+	// An error in a flag has no place in the file.
 	short := scenario.Duration(1500 * ms)
-	_, err := f.With(scenario.Settings{TTL: &short, Recipes: []string{"memcached/cas"}}).Expand(catalogue())
+	_, err := f.With(scenario.Settings{Recipes: []string{"memcached/cas"}, Scenario: scenario.Scenario{TTL: short}}).Expand(catalogue())
 	if want := "ttl: memcached/cas cannot serve a lease of 1.5s: it keeps whole seconds only"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -339,15 +339,15 @@ func TestResolvedSuiteIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
-		{"clients: 16", "clients: 0", `suite.yaml:17:14: scenarios[0].clients: 0 clients`},
-		{"name: a-redis-token-16c-r1", "name: ../../x", `suite.yaml:5:11: scenarios[0].name: "../../x" is no name`},
+		{"clients: 16", "clients: 0", `suite.yaml:17:14: scenarios[0].clients: 0 is out of range`},
+		{"name: a-redis-token-16c-r1", "name: ../../x", `suite.yaml:5:11: scenarios[0].name: invalid scenario name "../../x"`},
 		{"name: a-redis-token-16c-r2", "name: a-redis-token-16c-r1", `a second scenario named`},
 		{"duration: 10s", "duration: 10", `"10" has no unit`},
 		{"hold: 1ms", "hodl: 1ms", "no such field; did you mean hold?"},
-		{"recipe: redis/token", "recipe: ''", "names no recipe"},
+		{"recipe: redis/token", "recipe: ''", "missing recipe"},
 		{"recipe: redis/token", "recipe: redis/tokn", "no recipe \"redis/tokn\"; did you mean redis/token?"},
 		{"topology: single", "topology: quorum", "redis/token does not run on"},
-		{"verdict: safe", "verdict: fine", `no such answer "fine"`},
+		{"verdict: safe", "verdict: fine", `invalid verdict "fine"; choose safe, unsafe or any`},
 	} {
 		changed := strings.Replace(string(data), c.old, c.new, 1)
 		if changed == string(data) {

@@ -8,11 +8,7 @@ const expectAny = "any"
 // expectation is what the user expects, and of what the user said nothing,
 // the default.
 func expectation(sc Scenario, s Settings, r RecipeFacts) Expect {
-	e := defaultExpectation(sc, r)
-	if s.Expect != nil {
-		e = mergeExpect(e, *s.Expect)
-	}
-	e = mergeExpect(e, s.ExpectFor[r.ID])
+	e := merge(merge(defaultExpectation(sc, r), s.Expect), s.ExpectFor[r.ID])
 	for _, answer := range []*string{&e.Verdict, &e.Promise, &e.Liveness} {
 		if *answer == expectAny {
 			*answer = ""

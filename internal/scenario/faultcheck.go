@@ -41,11 +41,6 @@ type faultCheck struct {
 // checkFaults checks a schedule; origin tells which fault of the specification
 // each comes from.
 func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
-	switch sc.Wire {
-	case "", WireDialer, WireKernel:
-	default:
-		f.add("wire", "there is dialer, kernel", "no wire %q", sc.Wire)
-	}
 	if len(sc.Faults) > maxFaults {
 		f.add("faults", "repeat them less often", "more than %d faults", maxFaults)
 		return

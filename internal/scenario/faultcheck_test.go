@@ -65,14 +65,14 @@ func TestEveryCheckOfFaults(t *testing.T) {
 		{"workload: hot-key, wire: kernel, faults: holder-cut", good, ""},
 		{"workload: hot-key, wire: kernel, faults: holder-delay", bad, "wire: dropped packets do not make a delay"},
 		{"workload: hot-key, wire: kernel, faults: leader-pause", good, ""},
-		{"workload: hot-key, wire: tin, faults: leader-pause", bad, `wire: no wire "tin"; there is dialer, kernel`},
+		{"workload: hot-key, wire: tin, faults: leader-pause", bad, `wire: invalid wire "tin"; choose dialer or kernel`},
 
 		{"workload: properties, clients: 3", bad, "clients: the workload properties has no load"},
 		{"workload: properties, duration: 3s", bad, "duration: the workload properties has no load"},
 		{"workload: properties, expect: {verdict: safe}", bad, "expect: the workload properties has no load"},
 		{"workload: properties, repeat: 2", good, ""},
 		{"workload: reentrant, recipes: mysql/insert", bad, "workload.kind: mysql/insert cannot serve the workload reentrant: its holder would wait for itself"},
-		{"workload: hot-key, tells: -1", bad, "tells: -1 is no rank"},
-		{"workload: hot-key, tells: 1, description: what it is about", good, ""},
+		{"workload: hot-key, priority: -1", bad, "priority: invalid priority -1"},
+		{"workload: hot-key, priority: 1, description: what it is about", good, ""},
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// What the user reads, to the letter: place, field, what is wrong, what to do.
+// The whole text of errors: place, field, what is wrong, what to do.
 // The first line of each file is its line 1.
-func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+func TestErrorsHavePlaceFieldAndHint(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"several at once", `name: my suite
 seed: -1
@@ -25,10 +25,10 @@ scenarios:
     clients: [1, two]
     duration: 1h 2m
 `, `
-t.yaml:2:7: seed: "-1" where a whole number of that size is expected
+t.yaml:2:7: seed: "-1" is not a whole number, 0 or more
 t.yaml:4:3: defaults.tll: no such field; did you mean ttl?
 t.yaml:10:13: scenarios[0].workload.hold: "5" has no unit; write 5ms or 5s, for example
-t.yaml:11:18: scenarios[0].clients[1]: "two" where a whole number is expected
+t.yaml:11:18: scenarios[0].clients[1]: "two" is not a whole number
 t.yaml:12:15: scenarios[0].duration: "1h 2m" is not a time; write it like "1.5s", "20ms" or "250us"`},
 
 		{"values that contradict each other", `name: my suite
@@ -42,7 +42,7 @@ scenarios:
   - name: a
     recipes: []
 `, `
-t.yaml:1:7: name: "my suite" is no name for a suite; use lower-case letters, digits and hyphens, 50 at most
+t.yaml:1:7: name: invalid suite name "my suite"; use lower-case letters, digits and hyphens, 50 at most
 t.yaml:3:37: defaults.workload.zipf_s: an exponent without zipf; add distribution: zipf, or leave zipf_s out
 t.yaml:7:18: scenarios[0].clients[1]: holder-pause needs a second client, who wants the lock meanwhile; write 2 or more
 t.yaml:9:11: scenarios[1].name: a second scenario named "a"; give each its own name`},
@@ -52,7 +52,7 @@ scenarios:
   - name: a
     clients: 3
 `, `
-t.yaml:3:5: scenarios[0].recipes: names no recipe; write "recipes: [redis/token]", for example; lockbench list recipes shows all`},
+t.yaml:3:5: scenarios[0].recipes: missing recipes; write "recipes: [redis/token]", for example; lockbench list recipes shows all`},
 
 		{"not YAML", "name: t\nscenarios: [\n", `
 t.yaml:2:12: not YAML: sequence end token ']' not found`},
@@ -107,14 +107,14 @@ t.yaml:3:8: defaults.ttl: zookeeper/sequence: sessions last 4s at least`},
 	}
 }
 
-// Every check, each with something that it must refuse, and most with the like
-// that it must let pass.
+// Every check with something that it must reject, and most with something similar
+// that it must accept.
 func TestEveryCheck(t *testing.T) {
 	everyCheck(t, []checked{
 		{"workload: hot-key", good, ""},
-		{"clients: 5", bad, "workload.kind: names no workload"},
-		{"workload: {hold: 1ms}", bad, "names no workload"},
-		{"workload: hot-key, clients: 0", bad, "clients[0]: 0 clients"},
+		{"clients: 5", bad, "workload.kind: missing workload; choose uncontended, hot-key,"},
+		{"workload: {hold: 1ms}", bad, "missing workload"},
+		{"workload: hot-key, clients: 0", bad, "clients[0]: 0 is out of range; write 1 to 10000"},
 		{"workload: hot-key, clients: 10001", bad, "write 1 to 10000"},
 		{"workload: hot-key, clients: []", bad, "clients: an empty list"},
 		{"workload: hot-key, clients: [2, 3, 2]", bad, "clients[2]: 2 is listed twice"},
@@ -123,17 +123,17 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, repeat: 0", bad, "repeat: 0 repeats"},
 		{"workload: hot-key, repeat: -3", bad, "repeat: -3 repeats"},
 		{"workload: hot-key, repeat: 1000000000", bad, "at most 4000 can be run"},
-		{"workload: hot-key, duration: 0s", bad, "duration: a duration of 0s measures nothing"},
+		{"workload: hot-key, duration: 0s", bad, "duration: 0s is out of range; write more than 0s, such as 10s"},
 		{"workload: hot-key, warmup: 0s", good, ""},
 		{"workload: hot-key, warmup: -1s", bad, `warmup: "-1s" is negative`},
-		{"workload: hot-key, ttl: 0s", bad, "ttl: a lease of 0s"},
-		{"workload: hot-key, timeout: 0s", bad, "timeout: no request is answered within 0s"},
+		{"workload: hot-key, ttl: 0s", bad, "ttl: 0s is out of range; write more than 0s, such as 4s"},
+		{"workload: hot-key, timeout: 0s", bad, "timeout: 0s is out of range; write more than 0s, such as 2s"},
 		{"workload: hot-key, poll: 15ms..5ms", bad, "poll: "},
 		{"workload: hot-key, poll: 1ms", good, ""},
 		{"workload: hot-key, environment: process", good, ""},
 		{"workload: hot-key, environment: docker", bad, `environment: "docker" is not available in this version`},
 		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
-		{"workload: hot-key, environment: cloud", bad, `environment: no environment "cloud"; there is process`},
+		{"workload: hot-key, environment: cloud", bad, `environment: invalid environment "cloud"; choose process`},
 		{"workload: hot-key, topology: quorum", good, ""},
 		{"workload: hot-key, topology: " + strings.Repeat("x", 61), bad, "is too long for a topology"},
 		{"workload: hot-key, recipes: " + strings.Repeat("a/b ", 20), bad, "is too long for a recipe's id"},
@@ -143,15 +143,15 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: {kind: hot-key, keys: 2}", bad, "workload.keys: hot-key has one key, not 2"},
 		{"workload: {kind: uncontended, keys: 16}", good, ""},
 		{"workload: {kind: uncontended, keys: 3}", bad, "workload.keys: uncontended gives each of the 16 clients its own key"},
-		{"workload: {kind: keys, keys: 0}", bad, "workload.keys: 0 keys"},
+		{"workload: {kind: keys, keys: 0}", bad, "workload.keys: 0 is out of range; write 1 to 1000000"},
 		{"workload: {kind: guarded-counter, keys: 4}", good, ""},
 		{"workload: {kind: keys, keys: 1000001}", bad, "write 1 to 1000000"},
 		{"workload: {kind: keys, distribution: zipf, zipf_s: 1.01}", good, ""},
 		{"workload: {kind: keys, distribution: zipf, zipf_s: 1}", bad, "workload.zipf_s: the exponent of zipf must be more than 1"},
 		{"workload: {kind: keys, distribution: zipf, zipf_s: .nan}", bad, "workload.zipf_s"},
 		{"workload: {kind: keys, zipf_s: 2}", bad, "workload.zipf_s: an exponent without zipf"},
-		{"workload: {kind: keys, distribution: pareto}", bad, `workload.distribution: no distribution "pareto"; there is uniform, zipf`},
-		{"workload: {kind: hot-key, distribution: uniform}", bad, "workload.distribution: hot-key does not draw keys"},
+		{"workload: {kind: keys, distribution: pareto}", bad, `workload.distribution: invalid distribution "pareto"; choose uniform or zipf`},
+		{"workload: {kind: hot-key, distribution: uniform}", bad, "workload.distribution: the workload hot-key has no distribution; use the workload keys, or leave distribution out"},
 		{"workload: {kind: hot-key, rate: 5}", bad, "workload.rate: a closed loop has no rate"},
 		{"workload: {kind: hot-key, max_in_flight: 5}", bad, "workload.max_in_flight: a closed loop has one acquire in flight"},
 		{"workload: {kind: hot-key, arrival: poisson}", bad, "workload.rate: poisson arrivals need a rate"},
@@ -160,10 +160,10 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: {kind: hot-key, arrival: constant, rate: 5, max_in_flight: 0}", bad, "workload.max_in_flight: 0 in flight"},
 		{"workload: {kind: hot-key, arrival: constant, rate: 5, think: 1ms}", bad, "workload.think: an open loop does not wait"},
 		{"workload: {kind: hot-key, arrival: constant, rate: 5, think: 0s}", good, ""},
-		{"workload: {kind: hot-key, arrival: bursts}", bad, `workload.arrival: no arrival "bursts"; there is closed, constant, poisson`},
-		{"workload: {kind: hot-key, guard: both}", bad, "workload.guard: hot-key has no guarded register"},
+		{"workload: {kind: hot-key, arrival: bursts}", bad, `workload.arrival: invalid arrival "bursts"; choose closed, constant or poisson`},
+		{"workload: {kind: hot-key, guard: both}", bad, "workload.guard: the workload hot-key has no guard; use the workload guarded-counter, or leave guard out"},
 		{"workload: {kind: guarded-counter, guard: fenced}", good, ""},
-		{"workload: {kind: guarded-counter, guard: some}", bad, `workload.guard: no guard "some"`},
+		{"workload: {kind: guarded-counter, guard: some}", bad, `workload.guard: invalid guard "some"; choose plain, fenced or both`},
 		{"workload: {kind: guarded-counter, guard: fenced}, recipes: redis/token", bad, "workload.guard: redis/token has no fencing tokens"},
 		{"workload: {kind: guarded-counter, guard: both}, recipes: redis/token", bad, "workload.guard: redis/token has no fencing tokens"},
 		{"workload: {kind: guarded-counter, guard: plain}, recipes: redis/token", good, ""},
@@ -214,25 +214,25 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: batch", bad, "workload.kind: etcd/mutex cannot serve the workload batch: unsupported operation"},
 		{"workload: {kind: read-write, readers: 0.5}, recipes: redis/token", good, ""}, // its properties are not known
 		{"workload: {kind: read-write, readers: 0}, recipes: redis/token", good, ""},
-		{"workload: {kind: read-write, readers: 1.1}", bad, "workload.readers: the share of readers is 0 to 1, not 1.1"},
+		{"workload: {kind: read-write, readers: 1.1}", bad, "workload.readers: 1.1 is out of range; write 0 to 1"},
 		{"workload: {kind: read-write, readers: .nan}", bad, "workload.readers"},
-		{"workload: {kind: hot-key, readers: 0.5}", bad, "workload.readers: hot-key has no readers"},
+		{"workload: {kind: hot-key, readers: 0.5}", bad, "workload.readers: the workload hot-key has no readers; use the workload read-write, or leave readers out"},
 		{"workload: {kind: reentrant, depth: 3}", good, ""},
-		{"workload: {kind: reentrant, depth: 1}", bad, "workload.depth: a client that locks 1 times over"},
+		{"workload: {kind: reentrant, depth: 1}", bad, "workload.depth: 1 is out of range; write 2 to 100"},
 		{"workload: {kind: reentrant, depth: 101}", bad, "workload.depth"},
-		{"workload: {kind: hot-key, depth: 2}", bad, "workload.depth: hot-key locks once"},
+		{"workload: {kind: hot-key, depth: 2}", bad, "workload.depth: the workload hot-key has no depth; use the workload reentrant, or leave depth out"},
 		{"workload: {kind: batch, keys: 3, batch: 3}, recipes: redis/token", good, ""},
 		{"workload: {kind: batch, keys: 3, batch: 4}", bad, "workload.batch: a batch of 4 of 3 keys"},
-		{"workload: {kind: batch, batch: 0}", bad, "workload.batch: a batch of 0 of 10 keys"},
-		{"workload: {kind: hot-key, batch: 2}", bad, "workload.batch: hot-key takes one key at a time"},
+		{"workload: {kind: batch, batch: 0}", bad, "workload.batch: 0 is out of range; write 1 to 100"},
+		{"workload: {kind: hot-key, batch: 2}", bad, "workload.batch: the workload hot-key has no batch; use the workload batch, or leave batch out"},
 		{"workload: {kind: hot-key, connections: 4}", good, ""},
-		{"workload: {kind: hot-key, connections: -1}", bad, "workload.connections: a pool of -1 connections"},
+		{"workload: {kind: hot-key, connections: -1}", bad, "workload.connections: -1 is out of range; write 0 to 10000"},
 		{"workload: {kind: churn, acquire_limit: 5ms}", good, ""},
 		{"workload: {kind: churn, acquire_limit: 0s}", bad, "workload.acquire_limit: churn needs a limit for its waits"},
 		{"workload: takeover", good, ""},
-		{"workload: takeover, clients: 5", bad, "clients[0]: takeover has pairs of a holder and one who waits, not 5 clients"},
+		{"workload: takeover, clients: 5", bad, "clients[0]: takeover has pairs of a holder and a waiter, not 5 clients"},
 		{"workload: takeover, warmup: 0s", bad, "warmup: takeover needs a warm-up"},
-		{"workload: takeover, workers: 4", bad, "workers: with 4 worker processes one would host holders and waiters"},
+		{"workload: takeover, workers: 4", bad, "workers: one of 4 worker processes would host holders and waiters"},
 		{"workload: takeover, workers: 16", good, ""},
 		{"workload: takeover, workers: 2, faults: holder-pause", bad, "workers: holder-pause hits a whole process"},
 		{"workload: {kind: takeover, keys: 16}", bad, "workload.keys: takeover has a key for each pair of its 16 clients, not 16 keys"},
@@ -241,7 +241,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: properties, faults: holder-kill", bad, "faults[0].kind: the conformance suite brings faults of its own"},
 		{"workload: {kind: properties, arrival: poisson, rate: 5}", bad, "workload.arrival: properties has no arrivals"},
 
-		{"workload: hot-key, recipes: []", bad, "recipes: names no recipe"},
+		{"workload: hot-key, recipes: []", bad, "recipes: missing recipes"},
 		{"workload: hot-key, recipes: [etcd/mutex, etcd/mutex]", bad, `recipes[1]: "etcd/mutex" is listed twice`},
 		{"workload: hot-key, recipes: nothing/at-all-like-it", bad, `no recipe "nothing/at-all-like-it"; see lockbench list recipes`},
 		{"workload: hot-key, recipes: zookeeper/sequence, ttl: 3s", bad, "ttl: zookeeper/sequence: sessions last 4s at least"},
@@ -252,14 +252,14 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, servers: {redis: {appendonly: yes}}", bad, `servers.redis: no recipe of this block runs on "redis"`},
 
 		{"workload: hot-key, expect: {verdict: any}", good, ""},
-		{"workload: hot-key, expect: {verdict: unknown}", bad, `expect.verdict: no such answer "unknown"; there is safe, unsafe, any`},
-		{"workload: hot-key, expect: {promise: safe}", bad, `expect.promise: no such answer "safe"`},
-		{"workload: hot-key, expect: {liveness: fast}", bad, `expect.liveness: no such answer "fast"`},
+		{"workload: hot-key, expect: {verdict: unknown}", bad, `expect.verdict: invalid verdict "unknown"; choose safe, unsafe or any`},
+		{"workload: hot-key, expect: {promise: safe}", bad, `expect.promise: invalid promise "safe"; choose kept, broken or any`},
+		{"workload: hot-key, expect: {liveness: fast}", bad, `expect.liveness: invalid liveness "fast"; choose live, stuck or any`},
 		{"workload: hot-key, expect: {thresholds: [acquire.p99 < 20ms, throughput > 5/s]}", good, ""},
 		{"workload: hot-key, expect: {thresholds: [throughput > 5/s, acquire.p98 < 20ms]}", bad, `expect.thresholds[1]: no metric "acquire.p98"; did you mean acquire.p9`},
 		{"workload: hot-key, expect_for: {etcd/mutx: {verdict: safe}}", bad, "expect_for.etcd/mutx"},
 		{"workload: hot-key, expect_for: {redis/token: {verdict: safe}}", bad, `expect_for.redis/token: "redis/token" is not among the recipes of this block`},
-		{"workload: hot-key, expect_for: {etcd/mutex: {verdict: good}}", bad, `expect_for.etcd/mutex.verdict: no such answer "good"`},
+		{"workload: hot-key, expect_for: {etcd/mutex: {verdict: good}}", bad, `expect_for.etcd/mutex.verdict: invalid verdict "good"`},
 	})
 }
 
@@ -272,7 +272,7 @@ type checked struct {
 
 const bad, good = false, true
 
-// everyCheck holds each block against what is said of it.
+// everyCheck compares the error of each block with the one expected.
 func everyCheck(t *testing.T, cases []checked) {
 	t.Helper()
 	for _, c := range cases {
@@ -286,7 +286,7 @@ func everyCheck(t *testing.T, cases []checked) {
 		}
 		switch {
 		case c.ok && err != nil:
-			t.Errorf("%s: accused: %v", c.rest, err)
+			t.Errorf("%s: rejected: %v", c.rest, err)
 		case !c.ok && (!errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v; want %q in it", c.rest, err, c.want)
 		case !c.ok && !strings.HasPrefix(err.Error(), "t.yaml:3:"):
@@ -298,7 +298,7 @@ func everyCheck(t *testing.T, cases []checked) {
 func TestNoNameLeavesTheRunsFolder(t *testing.T) {
 	for _, name := range []string{"", "../x", "a/b", "A", "a b", "-a", "a.b", "é", strings.Repeat("a", 51)} {
 		f := scenario.File{Name: name, Scenarios: []scenario.Block{{Name: "b", Settings: scenario.Settings{
-			Recipes: []string{"etcd/mutex"}, Workload: &scenario.Workload{Kind: "hot-key"},
+			Recipes: []string{"etcd/mutex"}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: "hot-key"}},
 		}}}}
 		if _, err := f.Expand(catalogue()); !errors.Is(err, scenario.ErrInvalid) {
 			t.Errorf("a suite may be named %q", name)
@@ -308,12 +308,12 @@ func TestNoNameLeavesTheRunsFolder(t *testing.T) {
 			t.Errorf("a block may be named %q", name)
 		}
 	}
-	if _, err := one(scenario.Settings{Recipes: []string{"etcd/mutex"}, Workload: &scenario.Workload{Kind: "hot-key"}}).Expand(catalogue()); err != nil {
+	if _, err := one(scenario.Settings{Recipes: []string{"etcd/mutex"}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: "hot-key"}}}).Expand(catalogue()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAFileThatIsNoSuiteIsRefusedSoon(t *testing.T) {
+func TestFilesThatAreNoSuitesAreRejectedSoon(t *testing.T) {
 	for name, data := range map[string]string{
 		"brackets":    strings.Repeat("[", 1<<18),
 		"braces":      strings.Repeat("{a: ", 1<<16),

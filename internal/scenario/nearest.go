@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Nearest lists those of known that word was probably meant to be, the likeliest
-// first, three at most. It is empty when nothing is near.
+// Nearest lists up to three of known that word probably stands for, the likeliest
+// first.
 func Nearest(word string, known []string) []string {
 	type candidate struct {
 		name string
@@ -77,8 +77,8 @@ func distance(a, b string) int {
 	return row[len(s)][len(t)]
 }
 
-// RecipeHint says what to write instead of an id that no recipe has: where it is
-// that of a backend its recipes are to be chosen from, else the nearest ids.
+// RecipeHint is a hint for an unknown recipe: if the id is a backend, to name some
+// of its recipes, else the nearest ids.
 func RecipeHint(c Catalogue, id string) string {
 	if slices.ContainsFunc(c.IDs(), func(known string) bool { return strings.HasPrefix(known, id+"/") }) {
 		return fmt.Sprintf("%[1]s is a backend: name some of its recipes, which lockbench list recipes %[1]s shows", id)
@@ -89,13 +89,20 @@ func RecipeHint(c Catalogue, id string) string {
 	return "see lockbench list recipes"
 }
 
+// Suggest is a hint for a word that is none of known: the nearest of them, or all.
+func Suggest(word string, known []string) string { return didYouMean(Nearest(word, known), known) }
+
 // didYouMean is a hint: the nearest names, or all of them if none is near.
 func didYouMean(nearest, known []string) string {
 	switch {
 	case len(nearest) > 0:
 		return "did you mean " + strings.Join(nearest, " or ") + "?"
 	case len(known) > 0:
-		return "there is " + strings.Join(known, ", ")
+		last := len(known) - 1
+		if last == 0 {
+			return "choose " + known[0]
+		}
+		return "choose " + strings.Join(known[:last], ", ") + " or " + known[last]
 	}
 	return ""
 }

@@ -5,27 +5,12 @@ import (
 	"time"
 )
 
-// The defaults of Settings and Workload; each is told beside its field.
+// What Settings default to where a tag cannot say it.
 const (
-	defaultClients  = 16
-	defaultTTL      = 4 * time.Second
-	defaultWarmup   = time.Second
-	defaultDuration = 10 * time.Second
-	defaultTimeout  = 2 * time.Second
-	defaultHold     = time.Millisecond
-	defaultKeys     = 100
-	defaultZipfS    = 1.1
-	inFlightEach    = 4
-
-	defaultReaders    = 0.8
-	defaultDepth      = 2
-	defaultBatch      = 3
-	defaultBatchKeys  = 10
-	defaultChurnLimit = 20 * time.Millisecond
+	defaultClients = 16
+	defaultZipfS   = 1.1
+	inFlightEach   = 4
 )
-
-// defaultPoll is the wait policy of polling recipes.
-var defaultPoll = Poll{Min: 5 * time.Millisecond, Max: 15 * time.Millisecond}
 
 // choice is one combination of a block's lists.
 type choice struct {
@@ -35,108 +20,74 @@ type choice struct {
 	repeat   int
 }
 
-// resolve fills every default in, and tells which of the settings' faults each
-// of the scenario's comes from. It accepts nonsense; check finds it.
+// resolve fills in every default, and returns which of the settings' faults each
+// of the scenario's faults comes from. It accepts nonsense; check finds it.
 func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario, origin []int) {
-	sc = Scenario{
-		Group:       group,
-		Recipe:      c.recipe.ID,
-		Topology:    c.topology,
-		Environment: firstText(s.Environment, EnvProcess),
-		Clients:     c.clients,
-		Repeat:      c.repeat,
-		TTL:         valueOr(s.TTL, Duration(defaultTTL)),
-		Poll:        valueOr(s.Poll, defaultPoll),
-		Warmup:      valueOr(s.Warmup, Duration(defaultWarmup)),
-		Timeout:     valueOr(s.Timeout, Duration(defaultTimeout)),
-		Wire:        s.Wire,
-	}
+	sc = s.Scenario
+	sc.Group, sc.Recipe, sc.Topology, sc.Clients, sc.Repeat = group, c.recipe.ID, c.topology, c.clients, c.repeat
 	sc.Name = name(sc)
 	sc.Seed = seed(suiteSeed, sc.Name)
-	sc.Workload = resolveLoad(valueOr(s.Workload, Workload{}), c)
-	sc.Faults, origin = resolveFaults(s.Faults, sc, c.recipe, valueOr(s.Duration, Duration(defaultDuration)))
-	if sc.Workload.Kind == Takeover && s.Warmup == nil {
+	resolveLoad(&sc.Workload, c)
+	setDefaults(&sc, sc.Workload.Kind)
+	sc.Faults, origin = resolveFaults(s.Faults, sc, c.recipe, sc.Duration)
+	if sc.Workload.Kind == Takeover && !isGiven(&s, "warmup") {
 		sc.Warmup = sc.TTL / 2
 	}
-	end, _ := faultsEnd(sc, c.recipe)
-	sc.Duration = valueOr(s.Duration, max(Duration(defaultDuration), end))
-	sc.Workers = valueOr(s.Workers, defaultWorkers(sc))
+	if !isGiven(&s, "duration") {
+		end, _ := faultsEnd(sc, c.recipe)
+		sc.Duration = max(sc.Duration, end)
+	}
+	if !isGiven(&s, "workers") {
+		sc.Workers = defaultWorkers(sc)
+	}
+	sc.Servers = nil
 	if settings := s.Servers[c.recipe.Backend]; len(settings) > 0 {
 		sc.Servers = map[string]map[string]string{c.recipe.Backend: settings}
 	}
 	sc.Expect = expectation(sc, s, c.recipe)
+	forgetZeros(&sc)
 	return sc, origin
 }
 
-func resolveLoad(w Workload, c choice) Load {
-	keys := 1
-	hold := Constant(defaultHold)
-	switch w.Kind {
-	case Uncontended:
-		keys = c.clients
-		hold = Constant(0)
-	case Keys:
-		keys = defaultKeys
-	case Batch:
-		keys = defaultBatchKeys
-	case Takeover:
-		keys = max(1, c.clients/2)
-	}
-	l := Load{
-		Kind:         w.Kind,
-		Keys:         valueOr(w.Keys, keys),
-		Distribution: w.Distribution,
-		ZipfS:        valueOr(w.ZipfS, 0),
-		Hold:         valueOr(w.Hold, hold),
-		Arrival:      firstText(w.Arrival, ArrivalClosed),
-		Rate:         valueOr(w.Rate, 0),
-		MaxInFlight:  valueOr(w.MaxInFlight, 0),
-		AcquireLimit: valueOr(w.AcquireLimit, 0),
-		WatchLease:   valueOr(w.WatchLease, false),
-		Guard:        w.Guard,
-		Readers:      valueOr(w.Readers, 0),
-		Depth:        valueOr(w.Depth, 0),
-		Batch:        valueOr(w.Batch, 0),
-		Connections:  valueOr(w.Connections, 0),
-	}
-	switch {
-	case w.Kind == ReadWrite && w.Readers == nil:
-		l.Readers = defaultReaders
-	case w.Kind == Reentrant && w.Depth == nil:
-		l.Depth = defaultDepth
-	case w.Kind == Batch && w.Batch == nil:
-		l.Batch = defaultBatch
-	case w.Kind == Churn && w.AcquireLimit == nil:
-		l.AcquireLimit = Duration(defaultChurnLimit)
-	}
-	if w.Kind == Keys && l.Distribution == "" {
-		l.Distribution = KeysUniform
-	}
-	if l.Distribution == KeysZipf && w.ZipfS == nil {
-		l.ZipfS = defaultZipfS
-	}
-	think := l.Hold
-	if l.open() {
-		think = Constant(0)
-		if w.MaxInFlight == nil {
-			l.MaxInFlight = inFlightEach * c.clients
+// forgetZeros: once resolved, everything is given.
+func forgetZeros(sc *Scenario) { sc.zero, sc.Workload.zero = 0, 0 }
+
+func resolveLoad(l *Load, c choice) {
+	missing := func(name string) bool { return !isGiven(l, name) }
+	if missing("keys") {
+		switch l.Kind {
+		case Uncontended:
+			l.Keys = c.clients
+		case Takeover:
+			l.Keys = max(1, c.clients/2)
 		}
 	}
-	l.Think = valueOr(w.Think, think)
-	if w.Kind == GuardedCounter && l.Guard == "" {
+	setDefaults(l, l.Kind)
+	if l.Distribution == KeysZipf && missing("zipf_s") {
+		l.ZipfS = defaultZipfS
+	}
+	if l.open() && missing("max_in_flight") {
+		l.MaxInFlight = inFlightEach * c.clients
+	}
+	if missing("think") {
+		l.Think = l.Hold
+		if l.open() {
+			l.Think = Constant(0)
+		}
+	}
+	if l.Kind == GuardedCounter && l.Guard == "" {
 		l.Guard = GuardPlain
 		if c.recipe.Fencing {
 			l.Guard = GuardBoth
 		}
 	}
-	return l
 }
 
 // open reports whether acquires arrive by the clock rather than when the last
 // one is done.
 func (l Load) open() bool { return l.Arrival == ArrivalConstant || l.Arrival == ArrivalPoisson }
 
-// longestHold is the longest hold that is not an oddity.
+// longestHold is the longest hold to reckon with.
 func (l Load) longestHold() time.Duration {
 	switch l.Hold.Kind {
 	case DistUniform:
@@ -147,7 +98,7 @@ func (l Load) longestHold() time.Duration {
 	return l.Hold.A
 }
 
-// shortestHold is the shortest hold that is not an oddity.
+// shortestHold is the shortest hold to reckon with.
 func (l Load) shortestHold() time.Duration {
 	if l.Hold.Kind == DistExponential {
 		return 0
@@ -155,9 +106,10 @@ func (l Load) shortestHold() time.Duration {
 	return l.Hold.A
 }
 
+// defaultWorkers is one process for each client if a fault targets a client or
+// its connections, for it then hits the whole process; else two.
 func defaultWorkers(sc Scenario) int {
 	for _, f := range sc.Faults {
-		// A dialer belongs to a process, and so does what it does to the wire.
 		if k := f.kind(); aimsAtClient(sc, k) || k.Wire() {
 			return sc.Clients
 		}

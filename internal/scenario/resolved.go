@@ -49,15 +49,17 @@ func ParseResolved(name string, data []byte, c Catalogue) (Resolved, error) {
 	}
 	e := expansion{file: File{source: name, places: d.places}, names: map[string]bool{}}
 	if !isName(r.Suite) {
-		e.problem("suite", fmt.Sprintf("%q is no name for a suite", r.Suite), nameHint)
+		e.problem("suite", fmt.Sprintf("invalid suite name %q", r.Suite), nameHint)
 	}
 	if len(r.Scenarios) == 0 {
 		e.problem("scenarios", "the suite has no scenarios", "")
 	}
-	for i, sc := range r.Scenarios {
+	for i := range r.Scenarios {
+		forgetZeros(&r.Scenarios[i])
+		sc := r.Scenarios[i]
 		path := fmt.Sprintf("scenarios[%d]", i)
 		if sc.Name == "" || sc.Name != slug(sc.Name) || len(sc.Name) > 200 {
-			e.problem(path+".name", fmt.Sprintf("%q is no name for a scenario", sc.Name), "use lower-case letters, digits and hyphens, 200 at most")
+			e.problem(path+".name", fmt.Sprintf("invalid scenario name %q", sc.Name), "use lower-case letters, digits and hyphens, 200 at most")
 		}
 		if e.names[sc.Name] {
 			e.problem(path+".name", fmt.Sprintf("a second scenario named %q", sc.Name), "give each its own name")
@@ -65,7 +67,7 @@ func ParseResolved(name string, data []byte, c Catalogue) (Resolved, error) {
 		e.names[sc.Name] = true
 		facts, known := RecipeFacts{}, false
 		if sc.Recipe == "" {
-			e.problem(path+".recipe", "names no recipe", "")
+			e.problem(path+".recipe", "missing recipe", "")
 		} else if c != nil {
 			if facts, known = c.Recipe(sc.Recipe); !known {
 				e.catalogue = c

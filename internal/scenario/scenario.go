@@ -2,72 +2,101 @@ package scenario
 
 import "time"
 
-// Scenario is one resolved experiment: one recipe, one topology, one load.
-// The YAML of a suite (see File) expands to a list of these, and that list is
-// what suite.yaml in a run's folder holds.
+// Scenario is one experiment: one recipe, one topology, one workload. The blocks
+// of a suite hold Scenarios too, as far as they are written there (see Settings);
+// the expansion fills in the rest. suite.yaml in a run's folder lists the result.
+//
+// The tags of a field declare a parameter for every use of it; see field.
 type Scenario struct {
 	Name        string  `json:"name" yaml:"name"`   // unique in the run, fit for a folder's name
 	Group       string  `json:"group" yaml:"group"` // the block of the suite it came from
 	Recipe      string  `json:"recipe" yaml:"recipe"`
-	Topology    string  `json:"topology" yaml:"topology"`       // single, quorum...
-	Environment string  `json:"environment" yaml:"environment"` // process
+	Topology    string  `json:"topology" yaml:"topology"` // single, quorum...
+	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"run the servers in this environment: process"`
 	Workload    Load    `json:"workload" yaml:"workload"`
-	Clients     int     `json:"clients" yaml:"clients"`
-	Workers     int     `json:"workers" yaml:"workers"` // processes that host the clients
-	Repeat      int     `json:"repeat" yaml:"repeat"`   // 1, 2, 3... of the same experiment
-	Seed        uint64  `json:"seed" yaml:"seed"`       // of this scenario, derived from the suite's
+	Clients     int     `json:"clients" yaml:"clients" range:"1..10000"`
+	Workers     int     `json:"workers" yaml:"workers" flag:"workers" help:"host clients in N processes (default 2, or 1 per client a fault targets)"` // see defaultWorkers
+	Repeat      int     `json:"repeat" yaml:"repeat" flag:"repeat" default:"1" help:"run everything N times; 6 or more to compare"`                    // of a block: how often; then: 1, 2, 3... of the same experiment
+	Seed        uint64  `json:"seed" yaml:"seed"`                                                                                                      // derived from the suite's and the name
 	Faults      []Fault `json:"faults,omitempty" yaml:"faults,omitempty"`
 
-	TTL      Duration `json:"ttl_ns" yaml:"ttl"`
-	Poll     Poll     `json:"poll" yaml:"poll"`
-	Warmup   Duration `json:"warmup_ns" yaml:"warmup"`
-	Duration Duration `json:"duration_ns" yaml:"duration"`
-	Timeout  Duration `json:"timeout_ns" yaml:"timeout"` // of one request on the wire
+	// TTL defaults to the shortest that all backends serve with their production
+	// settings.
+	TTL  Duration `json:"ttl_ns" yaml:"ttl" flag:"ttl" default:"4s" range:">0s" help:"request leases of this length"`
+	Poll Poll     `json:"poll" yaml:"poll" flag:"poll" default:"5ms..15ms" help:"wait this long between attempts, for recipes that poll"`
+	// Warmup of takeover is half a TTL by default.
+	Warmup Duration `json:"warmup_ns" yaml:"warmup" flag:"warmup" default:"1s" range:"0s" help:"apply load for this long before measuring"`
+	// Duration grows by default to what the faults need.
+	Duration Duration `json:"duration_ns" yaml:"duration" flag:"duration" default:"10s" range:">0s" help:"measure for this long"`
+	Timeout  Duration `json:"timeout_ns" yaml:"timeout" flag:"timeout" default:"2s" range:">0s" help:"limit each request on the wire"`
 
-	// Wire says what carries the faults between clients and servers: dialer, or
-	// kernel (packets dropped in a network namespace of the run); "": kernel
-	// where this machine has it, for the faults that it can do.
-	Wire string `json:"wire,omitempty" yaml:"wire,omitempty"`
+	// Wire carries the faults between clients and servers: dialer, or kernel
+	// (packets dropped in a network namespace of the run). By default the kernel,
+	// where the machine and the fault allow it.
+	Wire string `json:"wire,omitempty" yaml:"wire,omitempty" flag:"wire" choices:"dialer kernel" help:"inject network faults by dialer or kernel (default kernel if possible)"`
 
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend: {redis: {appendonly: "yes"}}.
 	Servers map[string]map[string]string `json:"servers,omitempty" yaml:"servers,omitempty"`
 
+	// Expect in a block replaces the default expectations, field by field; "any"
+	// expects nothing. The defaults:
+	//
+	//	uncontended, or one client    promise kept
+	//	contended                     verdict safe, promise kept, liveness live
+	//	faults                        see underFaults
+	//	a control that is wrong on    verdict unsafe, promise broken
+	//	purpose, contended
+	//
+	// Where a hold may outlast a TTL that is not renewed, "safe" is not expected by
+	// default: that is the user's experiment. Nor are "safe" and "kept" of a recipe
+	// that does not promise exclusion, nor, under a fault, of one whose release
+	// can free another client's lock.
 	Expect Expect `json:"expect" yaml:"expect"`
+
+	zero zeros
 }
 
-// Load is what the clients do.
+// Load is what the clients do. In a suite it may be written as its kind alone:
+// "workload: hot-key".
 type Load struct {
-	Kind string `json:"kind" yaml:"kind"` // see Workloads
+	Kind string `json:"kind" yaml:"kind" flag:"workload" help:"select what clients do (see lockbench list workloads)"`
 
-	Keys         int      `json:"keys" yaml:"keys"`                                          // number of keys
-	Distribution string   `json:"distribution,omitempty" yaml:"distribution,omitempty"`      // uniform, zipf (keys only)
-	ZipfS        float64  `json:"zipf_s,omitempty" yaml:"zipf_s,omitempty"`                  // > 1
-	Hold         Dist     `json:"hold" yaml:"hold"`                                          // time between grant and release
-	Think        Dist     `json:"think" yaml:"think"`                                        // closed loop: time between release and the next acquire
-	Arrival      string   `json:"arrival" yaml:"arrival"`                                    // closed, constant, poisson
-	Rate         float64  `json:"rate,omitempty" yaml:"rate,omitempty"`                      // arrivals a second, all clients together (open loop)
-	MaxInFlight  int      `json:"max_in_flight,omitempty" yaml:"max_in_flight,omitempty"`    // open loop: started or queued arrivals; more are dropped and counted
-	AcquireLimit Duration `json:"acquire_limit_ns,omitempty" yaml:"acquire_limit,omitempty"` // how long one acquire may wait; 0: until the end of the run
+	// Keys of uncontended is the number of clients, of takeover half of it.
+	Keys         int     `json:"keys" yaml:"keys" flag:"keys" default:"1 keys=100 batch=10" range:"1..1000000" help:"use N keys"`
+	Distribution string  `json:"distribution,omitempty" yaml:"distribution,omitempty" flag:"distribution" for:"keys" choices:"uniform zipf" default:"uniform" help:"draw keys from this distribution: uniform or zipf"`
+	ZipfS        float64 `json:"zipf_s,omitempty" yaml:"zipf_s,omitempty" flag:"zipf" help:"set the exponent of zipf, more than 1 (default 1.1)"`
+	// Hold is the time between grant and release.
+	Hold Dist `json:"hold" yaml:"hold" flag:"hold" default:"1ms uncontended=0s" help:"hold for 1ms, uniform(1ms,3ms) or exponential(2ms)"`
+	// Think is the time between a release and the next acquire of a closed loop.
+	// With less than the hold the releaser takes the lock again and starves the
+	// others.
+	Think   Dist   `json:"think" yaml:"think" flag:"think" help:"wait between release and next acquire (default: same as --hold)"`
+	Arrival string `json:"arrival" yaml:"arrival" flag:"arrival" choices:"closed constant poisson" default:"closed" help:"start acquires closed (loop), constant or poisson"`
+	// Rate and MaxInFlight belong to open loops.
+	Rate        float64 `json:"rate,omitempty" yaml:"rate,omitempty" flag:"rate" help:"start N acquires per second over all clients (open loop)"`
+	MaxInFlight int     `json:"max_in_flight,omitempty" yaml:"max_in_flight,omitempty" flag:"max-in-flight" help:"drop and count arrivals beyond N in flight (default 4 per client)"`
+	// AcquireLimit 0 lets an acquire wait until the end of the run. Churn draws
+	// each limit uniformly from 0 to it.
+	AcquireLimit Duration `json:"acquire_limit_ns,omitempty" yaml:"acquire_limit,omitempty" flag:"acquire-limit" default:"churn=20ms" range:"0s" help:"limit the wait of one acquire"`
 
 	// WatchLease: the client stops working at its lease's end, by its own
 	// timer, and counts the hold as lost from then on.
-	WatchLease bool `json:"watch_lease" yaml:"watch_lease"`
-	// Guard (guarded-counter): which registers each critical section reads
-	// and writes: plain (carries tokens, enforces nothing), fenced (enforces
-	// them), or both, side by side under the very same faults.
-	Guard string `json:"guard,omitempty" yaml:"guard,omitempty"`
+	WatchLease bool `json:"watch_lease" yaml:"watch_lease" flag:"watch-lease" help:"stop working when the lease ends, by the client's own timer"`
+	// Guard selects the registers that each critical section reads and writes:
+	// plain (carries tokens, enforces nothing), fenced (enforces them), or both,
+	// side by side under the same faults.
+	Guard string `json:"guard,omitempty" yaml:"guard,omitempty" flag:"guard" for:"guarded-counter" choices:"plain fenced both" help:"use plain, fenced or both counters (default both if fencing)"`
 
-	// Readers (read-write) is the share of acquires that are for reading.
-	Readers float64 `json:"readers,omitempty" yaml:"readers,omitempty"`
-	// Depth (reentrant) is how often a client locks before it works; it then
-	// releases as often, the work done while one hold is left.
-	Depth int `json:"depth,omitempty" yaml:"depth,omitempty"`
-	// Batch (batch) is how many keys an acquire takes at once.
-	Batch int `json:"batch,omitempty" yaml:"batch,omitempty"`
-	// Connections, of a worker's pool, which its clients share; 0: every
-	// client has connections of its own. For recipes that pin a connection.
-	Connections int `json:"connections,omitempty" yaml:"connections,omitempty"`
+	Readers float64 `json:"readers,omitempty" yaml:"readers,omitempty" flag:"readers" for:"read-write" default:"0.8" range:"0..1" help:"acquire this share of locks for reading"`
+	// Depth is how often a client locks before it works; it releases as often,
+	// and works while one hold is left.
+	Depth int `json:"depth,omitempty" yaml:"depth,omitempty" flag:"depth" for:"reentrant" default:"2" range:"2..100" help:"lock N times before working"`
+	Batch int `json:"batch,omitempty" yaml:"batch,omitempty" flag:"batch" for:"batch" default:"3" range:"1..100" help:"take N keys in each acquire"`
+	// Connections 0 gives every client connections of its own.
+	Connections int `json:"connections,omitempty" yaml:"connections,omitempty" flag:"connections" range:"0..10000" help:"share N connections per worker (default: one or more per client)"`
+
+	zero zeros
 }
 
 // Fault is one fault of a scenario's schedule. Nothing in it is left to chance:
@@ -86,7 +115,7 @@ type Fault struct {
 	After float64 `json:"after,omitempty" yaml:"after,omitempty"`
 	// By is how far a clock jumps (backwards if negative), how late a delayed
 	// link is in each direction, how long a slow disk's fsync takes.
-	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty"`
+	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty" signed:"true"`
 	// Jitter is added to a delay: uniform from 0, by the seed.
 	Jitter Duration `json:"jitter_ns,omitempty" yaml:"jitter,omitempty"`
 	// Rate is what a throttled link lets through, in bytes a second.
@@ -96,10 +125,11 @@ type Fault struct {
 // Expect is what a scenario is expected to answer. An empty field expects
 // nothing.
 type Expect struct {
-	Verdict    string   `json:"verdict,omitempty" yaml:"verdict,omitempty"`       // safe, unsafe
-	Promise    string   `json:"promise,omitempty" yaml:"promise,omitempty"`       // kept, broken
-	Liveness   string   `json:"liveness,omitempty" yaml:"liveness,omitempty"`     // live, stuck
-	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty"` // "acquire.p99 < 20ms", "throughput > 1000/s"
+	Verdict  string `json:"verdict,omitempty" yaml:"verdict,omitempty" choices:"safe unsafe any"`
+	Promise  string `json:"promise,omitempty" yaml:"promise,omitempty" choices:"kept broken any"`
+	Liveness string `json:"liveness,omitempty" yaml:"liveness,omitempty" choices:"live stuck any"`
+	// Thresholds are such as "acquire.p99 < 20ms" and "throughput > 1000/s".
+	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty" flag:"threshold" help:"require more: \"acquire.p99 < 20ms\", \"throughput > 1000/s\""`
 }
 
 // Dist is a distribution of times: "1ms" (constant), "uniform(1ms,3ms)",

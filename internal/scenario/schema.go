@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"slices"
@@ -37,7 +38,7 @@ func (s Safety) MarshalJSON() ([]byte, error) {
 	s.Causes = notNil(s.Causes)
 	// A scenario that never ran was asked nothing: that is unknown, too.
 	for _, answer := range []*string{&s.Verdict, &s.Promise, &s.Liveness} {
-		*answer = firstText(*answer, Undecided)
+		*answer = cmp.Or(*answer, Undecided)
 	}
 	if s.Why == nil {
 		s.Why = map[string]string{}

@@ -149,6 +149,9 @@ func firstZero(v reflect.Value, path string) string {
 			return ""
 		}
 		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
 			if f := firstZero(v.Field(i), path+"."+v.Type().Field(i).Name); f != "" {
 				return f
 			}
@@ -226,6 +229,9 @@ func (w walker) object(path string, typ reflect.Type, schema map[string]any) {
 	var names, required []string
 	for i := range typ.NumField() {
 		f := typ.Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, name)
 		if opts != "omitempty" {

@@ -47,6 +47,16 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(d), err
 }
 
+// ParseSigned reads a time that may be negative, such as "-1.5s".
+func ParseSigned(s string) (Duration, error) {
+	number, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
+	t, err := parseTime(number)
+	if negative {
+		t = -t
+	}
+	return Duration(t), err
+}
+
 // String writes d as Go does: "1.5s".
 func (d Duration) String() string { return time.Duration(d).String() }
 
