@@ -28,24 +28,24 @@ const (
 // have in common is in load.
 type client struct {
 	*load
-	id       uint32
-	holder   bool // of a takeover: it keeps its lock until it is killed
-	lock     impls.Client
-	able     abilities
-	bound    impls.Bound
-	rec      recorder
-	steps    *steps
-	renewals renewals
-	dialer   *faultnet.Dialer
-	hands    *impls.SkewedClock // the time as its recipe sees it
-	wait     impls.WaitPolicy
-	guard    *guard // nil: nothing is guarded
-	attempts attempts
-	keyRand  *rand.Rand
-	holdRand *rand.Rand
-	thinks   *rand.Rand
-	kindRand *rand.Rand // what only some kinds of load draw
-	timer    *time.Timer
+	id        uint32
+	holder    bool // of a takeover: it keeps its lock until it is killed
+	lock      impls.Client
+	able      abilities
+	bound     impls.Bound
+	rec       recorder
+	steps     *steps
+	renewals  renewals
+	dialer    *faultnet.Dialer
+	wallClock *impls.SkewedClock // the time as its recipe sees it
+	wait      impls.WaitPolicy
+	guard     *guard // nil: nothing is guarded
+	attempts  attempts
+	keyRand   *rand.Rand
+	holdRand  *rand.Rand
+	thinks    *rand.Rand
+	kindRand  *rand.Rand // what only some kinds of load draw
+	timer     *time.Timer
 
 	want   want    // of the round under way
 	grants []grant // of the round under way, the outermost first

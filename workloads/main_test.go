@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/reference"
+	"github.com/lockbench/lockbench/internal/faultnet"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
@@ -63,6 +64,7 @@ type bench struct {
 	dir      string // of the clients' files
 	clock    history.Clock
 	pool     *Pool
+	proxies  []*faultnet.Proxy // by client; nil: the clients dial directly
 }
 
 func testScenario(clients, workers int) scenario.Scenario {
@@ -103,6 +105,12 @@ func (b *bench) specs() (list []Spec) {
 		s := Spec{
 			Scenario: b.sc, Worker: uint32(w), Clients: clients, Dir: b.dir, Board: filepath.Join(b.run.Dir(), "board"),
 			Addresses: []string{filepath.Join(b.run.Dir(), "lock")}, Keys: keys,
+		}
+		for c, p := range b.proxies {
+			if s.Proxies == nil {
+				s.Proxies = map[uint32]string{}
+			}
+			s.Proxies[uint32(c)] = p.Addr()
 		}
 		if b.register != nil {
 			s.Register = filepath.Join(b.run.Dir(), "register")

@@ -113,16 +113,16 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 	}
 	c := &client{
 		load: o.load, id: id, holder: isHolder(sc, id),
-		wait:     impls.NewUniform(sc.Poll.Min, sc.Poll.Max, mix(sc.Seed)^mix(uint64(id)<<8|streamWait)),
-		attempts: newAttempts(sc.Seed, id, o.nonce),
-		keyRand:  newRand(sc.Seed, id, streamKey),
-		holdRand: newRand(sc.Seed, id, streamHold),
-		thinks:   newRand(sc.Seed, id, streamThink),
-		kindRand: newRand(sc.Seed, id, streamKind),
-		timer:    time.NewTimer(time.Hour),
-		renewals: newRenewals(o.load.clock),
-		dialer:   &faultnet.Dialer{Source: s.Sources[id], Via: s.Via[id]},
-		hands:    impls.NewSkewedClock(o.load.system),
+		wait:      impls.NewUniform(sc.Poll.Min, sc.Poll.Max, mix(sc.Seed)^mix(uint64(id)<<8|streamWait)),
+		attempts:  newAttempts(sc.Seed, id, o.nonce),
+		keyRand:   newRand(sc.Seed, id, streamKey),
+		holdRand:  newRand(sc.Seed, id, streamHold),
+		thinks:    newRand(sc.Seed, id, streamThink),
+		kindRand:  newRand(sc.Seed, id, streamKind),
+		timer:     time.NewTimer(time.Hour),
+		renewals:  newRenewals(o.load.clock),
+		dialer:    &faultnet.Dialer{Source: s.Sources[id], Proxy: s.Proxies[id]},
+		wallClock: impls.NewSkewedClock(o.load.system),
 	}
 	c.timer.Stop()
 	defer func() {
@@ -149,7 +149,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 	}
 	lock, err := o.recipe.Open(ctx, impls.Config{
 		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account, Number: int(id),
-		Dial: c.dialer.Dial, Clock: c.hands, Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		Dial: c.dialer.Dial, Clock: c.wallClock, Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
 		Steps: c.steps, Renewals: c.renewals, Shared: o.load.shared,
 	})
 	if err != nil {

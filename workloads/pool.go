@@ -28,13 +28,10 @@ type PoolOptions struct {
 
 // Pool is the worker processes of one scenario. Its methods are safe for
 // concurrent use; Go and Wait are meant to be called once, in this order, Stop
-// at any time, and the rest (see wires.go) until Wait has returned.
+// at any time, and the rest until Wait has returned.
 type Pool struct {
 	members []*member
 	host    map[uint32]*member
-
-	mu    sync.Mutex
-	rules map[string][]parcel // in force, by id
 }
 
 // StartPool starts all worker processes side by side and returns when every
@@ -53,7 +50,7 @@ func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 		env = os.Environ()
 	}
 	env = append(env[:len(env):len(env)], EnvWorker+"=1")
-	p := &Pool{host: map[uint32]*member{}, rules: map[string][]parcel{}}
+	p := &Pool{host: map[uint32]*member{}}
 	for _, spec := range o.Specs {
 		if err := checkShare(spec); err != nil {
 			p.kill()
@@ -176,7 +173,7 @@ type member struct {
 	mu      sync.Mutex // guards what follows
 	report  report     // its last word
 	broken  error      // why we could not talk with it
-	serial  uint64     // of the newest errand
+	serial  uint64     // of the newest command
 	waiting map[uint64]chan answer
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Spec is everything that a worker process is told, as JSON on its standard
-// input.
+// Spec is everything that a worker process needs to know, as JSON on its
+// standard input.
 type Spec struct {
 	Scenario scenario.Scenario `json:"scenario"`
 	Worker   uint32            `json:"worker"`             // number of the process, from 0
@@ -21,13 +21,12 @@ type Spec struct {
 	Directory []string      `json:"directory,omitempty"`
 	Account   impls.Account `json:"account"`
 	Keys      []string      `json:"keys"` // by key number
-	// Sources are the local addresses that clients dial from, and Via what they
-	// dial instead of an address; where a client is not named, nothing special.
-	Sources map[uint32]net.IP            `json:"sources,omitempty"`
-	Via     map[uint32]map[string]string `json:"via,omitempty"`
-	// Streams is how many streams the scenario's history will have, the
-	// controller's included, so that one that is not there is missed. 0: not
-	// known.
+	// Sources are the local addresses to dial from, and Proxies the proxies to
+	// dial through, by client. A client in neither dials directly.
+	Sources map[uint32]net.IP `json:"sources,omitempty"`
+	Proxies map[uint32]string `json:"proxies,omitempty"`
+	// Streams is how many streams the scenario's history will have, with that of
+	// the controller, so that a missing one is noticed. 0: not known.
 	Streams uint32 `json:"streams,omitempty"`
 }
 

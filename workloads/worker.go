@@ -105,9 +105,8 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, find f
 		select {
 		case o := <-inbox:
 			switch {
-			case o.Errand != nil:
-				// Also while clients close: one of them may wait for its wire.
-				if err := out.Encode(report{Answer: w.carryOut(*o.Errand)}); err != nil {
+			case o.Command != nil:
+				if err := out.Encode(report{Answer: w.carryOut(*o.Command)}); err != nil {
 					return fail(fmt.Errorf("answer: %w", err))
 				}
 			case o.Go != nil && done == nil && closed == nil:

@@ -77,7 +77,7 @@ func faultFindings() []cluster.Finding {
 		return cluster.Finding{Subject: subject, Why: why, Mend: mend}
 	}
 	return []cluster.Finding{
-		missing("packets dropped", "by the kernel, in a network namespace of the run's own", "nothing: cuts are made by the clients' dialers then, and the report says so", netdrop.Available()),
+		missing("packets dropped", "by the kernel, in a network namespace of the run's own", "nothing: proxies make the cuts then, and the report says so", netdrop.Available()),
 		missing("cut-peers, cut", "by proxies on the links between the servers", "leave the faults out that cut servers off from one another", cluster.Missing(scenario.AbilityLinks)),
 		missing("clock of a server", "by a library that is compiled and preloaded", "without it a suite that has the fault ends inconclusive; a client's clock needs nothing", cluster.Missing(scenario.AbilityClock)),
 		missing("slow-disk", "by holding up the server's calls", "without it a suite that has the fault ends inconclusive", cluster.Missing(scenario.AbilitySlowDisk)),

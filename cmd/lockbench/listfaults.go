@@ -75,11 +75,11 @@ func supporting(ability string) []string {
 func mechanism(a scenario.FaultAction, kernel error) string {
 	switch {
 	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action) && kernel == nil:
-		return "kernel (drops packets in a network namespace of the run's own), or dialer"
+		return "kernel (drops packets in a network namespace of the run's own), or proxy"
 	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action):
-		return fmt.Sprintf("dialer (the kernel cannot here: %v)", kernel)
+		return fmt.Sprintf("proxy (the kernel cannot here: %v)", kernel)
 	case a.Group == scenario.GroupWire:
-		return "dialer"
+		return "proxy"
 	case a.Group == scenario.GroupClient && a.Action == scenario.ActClock:
 		return "the clock that the client is given"
 	case a.Action == scenario.ActCut || a.Action == scenario.ActCutPeers:

@@ -181,8 +181,8 @@ func TestGhost(t *testing.T) {
 	b := newBench(t, "mysql/lease-row", 10*time.Second)
 	key := b.key(t)
 	other := b.open(t)
-	var f faultnet.Dialer
-	a := b.open(t, func(cfg *impls.Config) { cfg.Dial = f.Dial })
+	proxy := faultyNetwork(t)
+	a := b.open(t, func(cfg *impls.Config) { cfg.Dial = (&faultnet.Dialer{Proxy: proxy.Addr()}).Dial })
 
 	rise := b.sitOn(t, key) // so that the acquire waits in the server
 	got := make(chan error)
@@ -194,7 +194,9 @@ func TestGhost(t *testing.T) {
 	await(t, "the acquire waits in the server", func() bool {
 		return b.running(t, "UPDATE lockbench_lease%"+at.String()+"%") > 0
 	})
-	f.Reset()
+	if err := proxy.Apply("reset", faultnet.Rule{Reset: true}); err != nil {
+		t.Fatal(err)
+	}
 	recipetest.WantOutcome(t, "acquire cut off", <-got, impls.ErrUnknown)
 
 	cleaned := make(chan error)

@@ -138,8 +138,8 @@ func TestGhostRow(t *testing.T) {
 	b.cfg.Timeout = time.Second
 	key := b.key(t)
 	a := b.open(t)
-	var net faultnet.Dialer
-	ghost := b.open(t, func(cfg *impls.Config) { cfg.Dial = net.Dial })
+	proxy := faultyNetwork(t)
+	ghost := b.open(t, func(cfg *impls.Config) { cfg.Dial = (&faultnet.Dialer{Proxy: proxy.Addr()}).Dial })
 	h := hold(t, a, key)
 	ctx, cancel := context.WithCancel(t.Context())
 	at := recipetest.NewAttempt()
@@ -149,13 +149,16 @@ func TestGhostRow(t *testing.T) {
 		got <- err
 	}()
 	await(t, "the waiter is on the server", func() bool { return b.waiters(t) == 1 })
-	net.Set(faultnet.Stall) // the server cannot be told to end the wait
+	// The client cannot ask the server to end the wait.
+	if err := proxy.Apply("cut", faultnet.Rule{CutIn: true, CutOut: true}); err != nil {
+		t.Fatal(err)
+	}
 	cancel()
 	recipetest.WantOutcome(t, "acquire", <-got, impls.ErrUnknown)
 	if b.waiters(t) != 1 {
 		t.Error("the ghost left by itself: this test shows nothing")
 	}
-	net.Set(faultnet.Pass)
+	proxy.Lift("cut")
 	recipetest.WantOutcome(t, "clean up", recipetest.CleanUp(t, ghost, key, at), nil)
 	if n := b.waiters(t); n != 0 {
 		t.Errorf("%d ghosts are left", n)
@@ -377,4 +380,19 @@ func TestOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// faultyNetwork is a proxy for one client's dialer.
+func faultyNetwork(t *testing.T) *faultnet.Proxy {
+	t.Helper()
+	p, err := faultnet.ListenDialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"syscall"
@@ -13,10 +14,10 @@ import (
 
 // A rule reaches the addresses it names, and dials wait for it to be lifted.
 func TestAddresses(t *testing.T) {
-	one, two := newRig(t), newRig(t)
+	one, two := newServer(t), newServer(t)
 	first, second := one.listener.Addr().String(), two.listener.Addr().String()
-	d := &Dialer{}
-	dial := func(r *rig) (near, far net.Conn) {
+	d, p := dialer(t)
+	dial := func(r *faultyServer) (near, far net.Conn) {
 		near, err := d.Dial(t.Context(), "tcp", r.listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -28,12 +29,12 @@ func TestAddresses(t *testing.T) {
 	nearThree, _ := dial(two)
 	want := []string{first, second}
 	slices.Sort(want)
-	if got := d.Peers(); !slices.Equal(got, want) || d.Open() != 3 {
-		t.Errorf("%d connections to %v", d.Open(), got)
+	if got := d.Peers(); !slices.Equal(got, want) {
+		t.Errorf("connected to %v", got)
 	}
 	nearThree.Close()
 
-	if err := d.Apply("cut", []string{first}, Rule{CutIn: true}); err != nil {
+	if err := p.Apply("cut", Rule{CutIn: true}, first); err != nil {
 		t.Fatal(err)
 	}
 	send(t, farOne, "1")
@@ -56,16 +57,11 @@ func TestAddresses(t *testing.T) {
 		}
 		return err
 	})
-	await(t, "both dials are held up", func() bool {
-		d.hub.mu.Lock()
-		defer d.hub.mu.Unlock()
-		return d.hub.forces[0].dials.Load() == 2
-	})
-	// A client's close is no end of the connection yet for who cannot hear it,
-	// but this rule holds back nothing that the client sends.
+	await(t, "both dials are held up", func() bool { return p.hub.held("cut") == 2 })
+	// The rule holds back nothing that the client sends, its close included.
 	nearOne.Close()
 	endsSomehow(t, farOne)
-	if e := d.Lift("cut"); e.Dials != 2 {
+	if e := p.Lift("cut"); e.Dials != 2 {
 		t.Errorf("effect %+v", e)
 	}
 	if err := <-waiting; err != nil {
@@ -76,70 +72,33 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A connection whose end is held back is not open for its user.
-func TestHeldEndIsNotOpen(t *testing.T) {
+// A connection whose end is held back is closed for its client.
+func TestHeldEnd(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		send(t, p.near, "last words")
 		if err := p.near.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.near.Close(); !is(err, net.ErrClosed) {
-			t.Errorf("closed twice: %v", err)
-		}
-		if _, err := p.near.Write([]byte("x")); !is(err, net.ErrClosed) {
-			t.Errorf("written after the close: %v", err)
-		}
-		if n := p.dialer.Open(); n != 0 {
-			t.Errorf("%d open", n)
+		if peers := p.dialer.Peers(); len(peers) != 0 {
+			t.Errorf("connected to %v", peers)
 		}
 		silent(t, p.far)
-		p.dialer.Set(Pass)
+		p.heal()
 		expect(t, p.far, "last words")
 		ends(t, p.far, io.EOF)
 	})
 }
 
-// A user's deadlines hold before, during and after a rule, and ours are never
-// seen.
-func TestDeadlinesOutliveARule(t *testing.T) {
-	both(t, func(t *testing.T, p *link) {
-		read := blocked(func() error { _, err := io.ReadFull(p.near, make([]byte, 4)); return err })
-		for range 2000 {
-			p.dialer.Set(Stall)
-			p.dialer.Set(Pass)
-		}
-		send(t, p.far, "here")
-		if err := <-read; err != nil {
-			t.Fatalf("a read without deadline ended with %v", err)
-		}
-		p.near.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-		p.dialer.Set(Stall)
-		p.dialer.Set(Pass)
-		var timeout net.Error
-		if _, err := p.near.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("a deadline from before the rule: %v", err)
-		}
-		p.dialer.Set(Stall)
-		p.near.SetDeadline(time.Now().Add(time.Hour))
-		p.dialer.Set(Pass)
-		send(t, p.far, "x")
-		expect(t, p.near, "x")
-		send(t, p.near, "y")
-		expect(t, p.far, "y")
-	})
-}
-
-// look is what a driver's liveness check does before it uses a connection
-// again. It tells whether it saw the socket at all.
-func look(t *testing.T, c net.Conn) (looked bool, seen error, err error) {
+// look does what a driver's liveness check does before it uses a connection
+// again.
+func look(t *testing.T, c net.Conn) (seen error) {
 	t.Helper()
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = raw.Read(func(fd uintptr) bool {
-		looked = true
 		var b [1]byte
 		n, _, e := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		if seen = e; n == 0 && e == nil {
@@ -147,84 +106,40 @@ func look(t *testing.T, c net.Conn) (looked bool, seen error, err error) {
 		}
 		return true
 	})
-	return looked, seen, err
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
 }
 
-// What a rule hides is hidden from a look at the descriptor as well.
-func TestRawConnTellsNothing(t *testing.T) {
+// A rule also hides bytes and ends from a look at the descriptor.
+func TestRuleHidesFromALook(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		if looked, seen, err := look(t, p.near); !looked || !is(seen, syscall.EAGAIN) || err != nil {
-			t.Fatalf("an idle connection: %v, %v, %v", looked, seen, err)
+		if seen := look(t, p.near); !is(seen, syscall.EAGAIN) {
+			t.Fatalf("an idle connection: %v", seen)
 		}
-		apply := func(id string, r Rule) {
-			if err := p.dialer.Apply(id, nil, r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		apply("cut", Rule{CutIn: true})
+		apply(t, p.proxy, "cut", Rule{CutIn: true})
 		send(t, p.far, "x")
-		if looked, _, err := look(t, p.near); looked || err != nil {
-			t.Errorf("with bytes held: %v, %v", looked, err)
-		}
-		// A deadline of the driver's that has passed must not make it seem dead.
-		p.near.SetReadDeadline(time.Time{})
 		silent(t, p.near)
+		if seen := look(t, p.near); !is(seen, syscall.EAGAIN) {
+			t.Errorf("with bytes held: %v", seen)
+		}
 		p.far.Close()
-		if looked, _, err := look(t, p.near); looked || err != nil {
-			t.Errorf("with an end held: %v, %v", looked, err)
+		silent(t, p.near)
+		if seen := look(t, p.near); !is(seen, syscall.EAGAIN) {
+			t.Errorf("with an end held: %v", seen)
 		}
-		p.dialer.Lift("cut")
-		if _, _, err := look(t, p.near); err == nil {
-			t.Error("what waits to be read is not told")
-		}
+		p.heal()
 		expect(t, p.near, "x")
-		ends(t, p.near, io.EOF)
-	})
-}
-
-// After a rule that found nobody reading, a look sees the socket again.
-func TestRawConnAfterARule(t *testing.T) {
-	both(t, func(t *testing.T, p *link) {
-		if err := p.dialer.Apply("lose", nil, Rule{LoseReply: true}); err != nil {
-			t.Fatal(err)
-		}
-		if looked, _, err := look(t, p.near); looked || err != nil {
-			t.Errorf("under the rule: %v, %v", looked, err)
-		}
-		p.far.Close()
-		p.dialer.Lift("lose")
-		if looked, seen, err := look(t, p.near); !looked || seen != io.EOF || err != nil {
-			t.Errorf("after the rule: %v, %v, %v", looked, seen, err)
-		}
-	})
-}
-
-func TestRawWriteGoesAroundNoRule(t *testing.T) {
-	both(t, func(t *testing.T, p *link) {
-		raw, err := p.near.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		called := false
-		write := func() error { return raw.Write(func(uintptr) bool { called = true; return true }) }
-		p.dialer.Set(Stall)
-		if err := write(); err == nil || called {
-			t.Errorf("during a cut: %v, %v", err, called)
-		}
-		p.dialer.Set(Pass)
-		if err := write(); err != nil || !called {
-			t.Errorf("after it: %v, %v", err, called)
-		}
+		await(t, "the end", func() bool { return look(t, p.near) == io.EOF })
 	})
 }
 
 // A dial takes a round trip longer under a delay.
 func TestDelayedDial(t *testing.T) {
-	r := newRig(t)
-	d := &Dialer{}
-	if err := d.Apply("late", nil, Rule{Delay: 10 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
+	r := newServer(t)
+	d, p := dialer(t)
+	apply(t, p, "late", Rule{Delay: 10 * time.Millisecond})
 	start := time.Now()
 	c, err := d.Dial(t.Context(), "tcp", r.listener.Addr().String())
 	if err != nil {
@@ -232,7 +147,7 @@ func TestDelayedDial(t *testing.T) {
 	}
 	c.Close()
 	if took := time.Since(start); took < 20*time.Millisecond {
-		t.Errorf("dialled in %v", took)
+		t.Errorf("dialed in %v", took)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -242,7 +157,7 @@ func TestDelayedDial(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	d := &Dialer{Source: net.IPv4(127, 0, 0, 1)}
 	near, err := d.Dial(t.Context(), "tcp", r.listener.Addr().String())
 	if err != nil {
@@ -257,59 +172,57 @@ func TestSource(t *testing.T) {
 // The end of a connection that has nothing to send is held back too.
 func TestIdleEndIsHeld(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		p.near.Close()
 		silent(t, p.far)
-		p.dialer.Set(Pass)
+		p.heal()
 		ends(t, p.far, io.EOF)
 	})
 }
 
 // When the one reply is lost, the rule has nothing more to do with the others.
 func TestUsedUpRuleIsNoRule(t *testing.T) {
-	r := newRig(t)
-	d := &Dialer{}
+	r := newServer(t)
+	d, p := dialer(t)
 	r.dial = func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", r.listener.Addr().String()) }
-	idle, _ := r.connect()
+	r.connect()
 	near, far := r.connect()
-	if err := d.Apply("lose", nil, Rule{LoseReply: true}); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, p, "lose", Rule{LoseReply: true})
 	send(t, near, "request")
+	expect(t, far, "request")
 	send(t, far, "reply")
 	ends(t, near, syscall.ECONNRESET)
-	await(t, "a look sees the other's socket", func() bool { looked, _, err := look(t, idle); return looked && err == nil })
+	await(t, "the other connection has no rule", func() bool {
+		list := p.pairs()
+		return len(list) == 1 && list[0].ruleless()
+	})
 }
 
 // A cut holds when Apply returns, also against a write that is under way
 // because the server does not read.
 func TestCutEndsAWriteUnderWay(t *testing.T) {
-	r := newRig(t)
-	d := &Dialer{}
+	r := newServer(t)
+	d, p := dialer(t)
 	near, err := d.Dial(t.Context(), "tcp", r.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	far := r.accept(near)
-	if err := d.Apply("queued", nil, Rule{Jitter: 1}); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, p, "queued", Rule{Jitter: 1})
 	data := pattern(32 << 20)
 	written := blocked(func() error { _, err := near.Write(data); return err })
-	c := near.(*conn)
+	c := p.pairs()[0]
 	sending := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.flows[out].sending && c.flows[out].size >= limit
 	}
 	await(t, "the buffers are full", sending)
-	if err := d.Apply("cut", nil, Rule{CutOut: true}); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, p, "cut", Rule{CutOut: true})
 	if sending() {
 		t.Error("it is sending still")
 	}
-	d.Lift("cut")
+	p.Lift("cut")
 	got := make([]byte, len(data))
 	if _, err := io.ReadFull(far, got); err != nil || !slices.Equal(got, data) {
 		t.Errorf("%v", err)
@@ -317,5 +230,17 @@ func TestCutEndsAWriteUnderWay(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	d.Lift("queued")
+	p.Lift("queued")
+}
+
+func (p *Proxy) pairs() []*pair {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	return slices.Collect(maps.Keys(p.hub.pairs))
+}
+
+func (c *pair) ruleless() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rules.empty()
 }

@@ -2,118 +2,172 @@ package faultnet
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// Dialer opens connections that rules can be put on while they are in use. The
-// zero value is ready and passes everything. It is safe for concurrent use, but
-// for its fields, which are set before.
-//
-// It is part of the client: when the client's process is killed, the kernel
-// closes its connections, whatever the rules say. Where the server must not
-// hear of that, see Proxy.
+// Dialer opens the connections of one client. They are the system's own: no
+// code of this package handles their data. It is safe for concurrent use, but
+// its fields must be set before. The zero value dials directly.
 type Dialer struct {
-	// Source is the local address to dial from; nil is the system's choice.
+	// Source is the local address to dial from; nil lets the system choose. It
+	// is not used with a proxy.
 	Source net.IP
-	// Via names addresses to dial instead of others. Rules and Peers speak of
-	// those that were asked for.
-	Via map[string]string
+	// Proxy is the address of a proxy made by ListenDialer; "" dials directly.
+	Proxy string
 
-	hub hub
+	mu      sync.Mutex
+	conns   []dialed // may contain connections that were closed since
+	pruneAt int      // length of conns at which closed ones are removed
 }
 
-// Apply puts a rule in force on the connections to addresses (none: to all),
-// present and future, and returns when it is. The addresses are meant as they
-// are dialled. It is an error if a rule of that id is in force.
-func (d *Dialer) Apply(id string, addresses []string, r Rule) error {
-	return d.hub.apply(id, addresses, r)
+type dialed struct {
+	conn    net.Conn
+	address string // as given to Dial
 }
 
-// Lift takes a rule away, and tells what it did. What it held back passes then,
-// unless another rule holds it. There need not be such a rule.
-func (d *Dialer) Lift(id string) Effect { return d.hub.lift(id) }
-
-// Dial connects to address. Its signature is what drivers take as a dialer.
-// The connection implements syscall.Conn. While a rule cuts the address off,
-// Dial waits until it is lifted or ctx ends; while a rule makes the address
-// late, it takes a round trip longer.
+// Dial connects to address. Its signature is the one that drivers take. Through
+// a proxy it returns the errors of a direct dial: it waits while a rule cuts the
+// address off, and is refused while a rule or the server refuses.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	w, err := d.hub.admit(ctx, network, address)
+	var (
+		base net.Dialer
+		c    net.Conn
+		err  error
+	)
+	if d.Proxy != "" {
+		c, err = d.dialThrough(ctx, network, address)
+	} else {
+		if d.Source != nil && strings.HasPrefix(network, "tcp") {
+			base.LocalAddr = &net.TCPAddr{IP: d.Source}
+		}
+		c, err = base.DialContext(ctx, network, address)
+	}
+	if err != nil {
+		return nil, err // a *net.OpError
+	}
+	d.remember(c, address)
+	return c, nil
+}
+
+// dialThrough connects to the proxy and asks it to connect to address.
+func (d *Dialer) dialThrough(ctx context.Context, network, address string) (net.Conn, error) {
+	var base net.Dialer
+	c, err := base.DialContext(ctx, "tcp", d.Proxy)
 	if err != nil {
 		return nil, err
 	}
-	serial := d.hub.number()
-	if err := roundTrip(ctx, network, w, serial); err != nil {
-		return nil, err
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(past) })
+	err = askFor(c, network, address)
+	if !stop() {
+		err = ctx.Err()
 	}
-	base := net.Dialer{}
-	if d.Source != nil && strings.HasPrefix(network, "tcp") {
-		base.LocalAddr = &net.TCPAddr{IP: d.Source}
-	}
-	target := address
-	if via, ok := d.Via[address]; ok {
-		target = via
-	}
-	nc, err := base.DialContext(ctx, network, target)
 	if err != nil {
-		return nil, err // a *net.OpError: it names the address already
-	}
-	c := newConn(nc, d, address)
-	c.serial = serial
-	if !d.hub.join(c) {
-		abort(nc)
-		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
-	}
-	// A cut that came meanwhile holds back the answer that it is connected.
-	if _, err := d.hub.admit(ctx, network, address); err != nil {
 		_ = c.Close()
-		return nil, err
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	return c, nil
 }
 
-// roundTrip waits as long as rules make a connection's first exchange late.
-func roundTrip(ctx context.Context, network string, w *wire, serial uint64) error {
-	if !w.late {
-		return nil
+// askFor is the dialer's side of the request that readRequest reads. The proxy
+// answers with one byte when the connection is there: 0, or an errno.
+func askFor(c net.Conn, network, address string) error {
+	if _, err := fmt.Fprintf(c, "%s %s\n", network, address); err != nil {
+		return err
 	}
-	const first = ^uint64(0) // no piece of the streams themselves
-	late := w.lateness(serial<<1|uint64(in), first) + w.lateness(serial<<1|uint64(out), first)
-	passed, stop := timer(time.Now().Add(late))
-	defer stop()
-	select {
-	case <-passed:
-		return nil
-	case <-ctx.Done():
-		return &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+	var answer [1]byte
+	if _, err := io.ReadFull(c, answer[:]); err != nil {
+		return err
 	}
+	if answer[0] != 0 {
+		return syscall.Errno(answer[0])
+	}
+	return nil
 }
 
-// Open is the number of connections that are open now. One that its user has
-// closed does not count, though a rule may hold back its end.
-func (d *Dialer) Open() int { return len(d.open()) }
+// maxRequest limits the length of a dialer's request.
+const maxRequest = 4096
 
-// Peers are the addresses that connections are open to now, as they were
-// dialled, sorted, each once.
-func (d *Dialer) Peers() []string {
-	open := d.open()
-	slices.Sort(open)
-	return slices.Compact(open)
-}
-
-// open lists the addresses of the open connections.
-func (d *Dialer) open() []string {
-	d.hub.mu.Lock()
-	defer d.hub.mu.Unlock()
-	var open []string
-	for m, used := range d.hub.members {
-		if used {
-			open = append(open, m.address())
+// readRequest reads the network and address that a dialer wants. It reads byte
+// by byte, so that it takes nothing of what follows.
+func readRequest(c net.Conn) (network, address string, err error) {
+	var line []byte
+	for b := make([]byte, 1); len(line) < maxRequest; line = append(line, b[0]) {
+		if _, err := io.ReadFull(c, b); err != nil {
+			return "", "", err
+		}
+		if b[0] == '\n' {
+			network, address, ok := strings.Cut(string(line), " ")
+			if !ok {
+				break
+			}
+			return network, address, nil
 		}
 	}
-	return open
+	return "", "", errors.New("not a request of a dialer")
 }
+
+// answerFor is the byte that reports the result of a dial.
+func answerFor(err error) byte {
+	var errno syscall.Errno
+	var timeout net.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return byte(errno)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return byte(syscall.ETIMEDOUT)
+	}
+	return byte(syscall.EHOSTUNREACH)
+}
+
+// remember keeps a connection for Peers.
+func (d *Dialer) remember(c net.Conn, address string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.conns) >= d.pruneAt {
+		d.prune()
+		d.pruneAt = 2*len(d.conns) + 8
+	}
+	d.conns = append(d.conns, dialed{c, address})
+}
+
+// prune removes the connections that the client has closed. d.mu is held.
+func (d *Dialer) prune() {
+	d.conns = slices.DeleteFunc(d.conns, func(x dialed) bool { return !isOpen(x.conn) })
+}
+
+// isOpen reports whether the client has not closed a connection.
+func isOpen(c net.Conn) bool {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	return err == nil && raw.Control(func(uintptr) {}) == nil
+}
+
+// Peers returns the addresses of the connections that are open now, as given to
+// Dial, sorted, each once.
+func (d *Dialer) Peers() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.prune()
+	var list []string
+	for _, x := range d.conns {
+		list = append(list, x.address)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// link is a dialed connection and its other end.
+// link is a connection dialed through a proxy, and its other end.
 type link struct {
 	dialer *Dialer
+	proxy  *Proxy
 	near   net.Conn
 	far    net.Conn
 }
@@ -32,15 +33,27 @@ func connect(t *testing.T, network string) *link {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := &link{dialer: &Dialer{}}
+	p := &link{}
+	p.dialer, p.proxy = dialer(t)
 	if p.near, err = p.dialer.Dial(context.Background(), network, l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	if p.far, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.near.Close(); p.far.Close(); p.dialer.Set(Pass) })
+	t.Cleanup(func() { p.near.Close(); p.far.Close() })
 	return p
+}
+
+// cut cuts the link in both directions; heal lifts that.
+func (p *link) cut(t *testing.T) { t.Helper(); apply(t, p.proxy, "cut", cutOff) }
+func (p *link) heal()            { p.proxy.Lift("cut") }
+
+// reset breaks the present connections and returns how many.
+func (p *link) reset(t *testing.T) int64 {
+	t.Helper()
+	apply(t, p.proxy, "reset", Rule{Reset: true})
+	return p.proxy.Lift("reset").Broken
 }
 
 func both(t *testing.T, f func(t *testing.T, p *link)) {
@@ -82,19 +95,19 @@ func TestPass(t *testing.T) {
 		if _, err := p.near.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("after the other end closed: %v", err)
 		}
-		if n := p.dialer.Open(); n != 1 {
-			t.Errorf("%d open", n)
+		if peers := p.dialer.Peers(); len(peers) != 1 {
+			t.Errorf("connected to %v", peers)
 		}
 		p.near.Close()
-		if n := p.dialer.Open(); n != 0 {
-			t.Errorf("%d open after the close", n)
+		if peers := p.dialer.Peers(); len(peers) != 0 {
+			t.Errorf("connected to %v after the close", peers)
 		}
 	})
 }
 
 func TestStalledWriteArrivesAfterTheHeal(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		written := blocked(func() error { _, err := io.WriteString(p.near, "late"); return err })
 		// Nothing comes through: a read at the other end times out.
 		p.far.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
@@ -102,7 +115,7 @@ func TestStalledWriteArrivesAfterTheHeal(t *testing.T) {
 			t.Fatalf("read %d bytes during the stall, %v", n, err)
 		}
 		p.far.SetReadDeadline(time.Time{})
-		p.dialer.Set(Pass)
+		p.heal()
 		if err := <-written; err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +134,7 @@ func TestStalledReadKeepsWhatCame(t *testing.T) {
 			return err
 		})
 		<-underway
-		p.dialer.Set(Stall)
+		p.cut(t)
 		p.near.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		send(t, p.far, "abcdef")
 		if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -132,7 +145,7 @@ func TestStalledReadKeepsWhatCame(t *testing.T) {
 			t.Fatalf("a later read ended with %v", err)
 		}
 		p.near.SetReadDeadline(time.Time{})
-		p.dialer.Set(Pass)
+		p.heal()
 		send(t, p.far, "ghi")
 		expect(t, p.near, "ab") // in pieces smaller than what was kept
 		expect(t, p.near, "cdefghi")
@@ -141,9 +154,9 @@ func TestStalledReadKeepsWhatCame(t *testing.T) {
 
 func TestDeadlineSetDuringAStall(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		read := blocked(func() error { _, err := p.near.Read(make([]byte, 1)); return err })
-		write := blocked(func() error { _, err := p.near.Write(make([]byte, limit+1)); return err })
+		write := blocked(func() error { _, err := p.near.Write(make([]byte, 64<<20)); return err })
 		p.near.SetDeadline(time.Now().Add(-time.Second))
 		for _, c := range []<-chan error{read, write} {
 			if err := <-c; !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -155,7 +168,7 @@ func TestDeadlineSetDuringAStall(t *testing.T) {
 
 func TestCloseEndsAStall(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		read := blocked(func() error { _, err := p.near.Read(make([]byte, 1)); return err })
 		p.near.Close()
 		if err := <-read; !errors.Is(err, net.ErrClosed) {
@@ -167,46 +180,47 @@ func TestCloseEndsAStall(t *testing.T) {
 func TestReset(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
 		read := blocked(func() error { _, err := p.near.Read(make([]byte, 1)); return err })
-		if n := p.dialer.Reset(); n != 1 {
+		if n := p.reset(t); n != 1 {
 			t.Errorf("broke %d connections", n)
 		}
 		if err := <-read; !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("the read under way ended with %v", err)
 		}
-		if _, err := p.near.Write([]byte("x")); !errors.Is(err, syscall.ECONNRESET) {
+		if _, err := p.near.Write([]byte("x")); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 			t.Errorf("a write ended with %v", err)
 		}
 		_, err := p.far.Read(make([]byte, 1))
 		if p.far.LocalAddr().Network() == "tcp" && !errors.Is(err, syscall.ECONNRESET) || err == nil {
 			t.Errorf("the other end saw %v", err)
 		}
-		if n := p.dialer.Open(); n != 0 {
-			t.Errorf("%d open", n)
-		}
 	})
 }
 
-// A connection whose user is about to leave it was not broken by a rule that comes
-// in that moment.
-func TestResetOfAConnectionThatIsBeingClosed(t *testing.T) {
+// A connection that its client has closed is not broken by a later rule.
+func TestResetOfAClosedConnection(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		c := p.near.(*conn)
-		c.mu.Lock() // as Close has it, before the hub hears of it
-		c.leave(net.ErrClosed)
-		c.mu.Unlock()
-		if n := p.dialer.Reset(); n != 0 {
+		p.cut(t)
+		p.near.Close()
+		await(t, "the proxy sees the close", func() bool { return p.proxy.given() == 1 })
+		if n := p.reset(t); n != 0 {
 			t.Errorf("broke %d connections", n)
 		}
-		c.Conn.Close()
-		p.dialer.hub.leave(c)
 	})
 }
 
-func TestResetEndsAStall(t *testing.T) {
+// A reset comes when the cut that holds it back is over.
+func TestResetAfterACut(t *testing.T) {
 	both(t, func(t *testing.T, p *link) {
-		p.dialer.Set(Stall)
+		p.cut(t)
 		read := blocked(func() error { _, err := p.near.Read(make([]byte, 1)); return err })
-		p.dialer.Reset()
+		p.reset(t)
+		silent(t, p.far)
+		select {
+		case err := <-read:
+			t.Fatalf("during the cut: %v", err)
+		default:
+		}
+		p.heal()
 		if err := <-read; !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("got %v", err)
 		}
@@ -219,21 +233,19 @@ func TestDialsUnderFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d := &Dialer{}
-	if err := d.Apply("refused", nil, Rule{Refuse: true}); err != nil {
-		t.Fatal(err)
-	}
+	d, p := dialer(t)
+	apply(t, p, "refused", Rule{Refuse: true})
 	if _, err := d.Dial(context.Background(), "tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("refused dial: %v", err)
 	}
-	if e := d.Lift("refused"); e != (Effect{Dials: 1}) {
+	if e := p.Lift("refused"); e != (Effect{Dials: 1}) {
 		t.Errorf("refused: %+v", e)
 	}
-	d.Set(Stall)
+	apply(t, p, "cut", cutOff)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := d.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("stalled dial: %v", err)
+		t.Errorf("cut dial: %v", err)
 	}
 	dialed := blocked(func() error {
 		c, err := d.Dial(context.Background(), "tcp", l.Addr().String())
@@ -242,9 +254,45 @@ func TestDialsUnderFaults(t *testing.T) {
 		}
 		return err
 	})
-	d.Set(Pass)
+	p.Lift("cut")
 	if err := <-dialed; err != nil {
 		t.Errorf("dial after the heal: %v", err)
+	}
+}
+
+// A dial through a proxy fails as a direct one does.
+func TestDialErrors(t *testing.T) {
+	closed := newServer(t)
+	closed.listener.Close()
+	through, p := dialer(t)
+	for _, d := range []*Dialer{{}, through} {
+		if _, err := d.Dial(t.Context(), "tcp", closed.listener.Addr().String()); !is(err, syscall.ECONNREFUSED) {
+			t.Errorf("a server that is not there: %v", err)
+		}
+		if _, err := d.Dial(t.Context(), "unix", filepath.Join(t.TempDir(), "none")); !is(err, syscall.ENOENT) {
+			t.Errorf("a socket that is not there: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var op *net.OpError
+		if _, err := d.Dial(ctx, "tcp", closed.listener.Addr().String()); err == nil || !errors.As(err, &op) || op.Op != "dial" {
+			t.Errorf("a dial of a context that has ended: %v", err)
+		}
+	}
+	await(t, "the proxy has forgotten them", func() bool { return p.open() == 0 })
+}
+
+// A proxy for dialers closes connections that send something else.
+func TestNoRequest(t *testing.T) {
+	p := listen(t, "")
+	for _, sent := range []string{"no-address\n", string(make([]byte, maxRequest+1))} {
+		c, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, c, sent)
+		endsSomehow(t, c)
+		c.Close()
 	}
 }
 
@@ -276,11 +324,14 @@ func TestStreamSurvivesStalls(t *testing.T) {
 			for {
 				select {
 				case <-stop:
-					p.dialer.Set(Pass)
+					p.heal()
 					return
 				default:
-					p.dialer.Set(Stall)
-					p.dialer.Set(Pass)
+					if err := p.proxy.Apply("cut", cutOff); err != nil {
+						t.Error(err)
+						return
+					}
+					p.heal()
 				}
 			}
 		})
@@ -298,13 +349,13 @@ func BenchmarkRoundTrip(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", l) })
 	})
-	b.Run("through", func(b *testing.B) {
+	b.Run("dialer", func(b *testing.B) {
 		d := &Dialer{}
 		roundTrips(b, func() (net.Conn, error) { return d.Dial(context.Background(), "tcp", l) })
 	})
 }
 
-// echo is the address of a server that answers what it is told.
+// echo is the address of a server that sends back what it receives.
 func echo(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,18 +1,19 @@
-// Package faultnet stands between a client and its network. A Rule says what is
-// wrong there: what is cut, late, slow, broken or lost. It is put in force by a
-// Dialer, on the client's own connections, or by a Proxy, on those that pass
-// through it. The package knows no locks and no protocols.
+// Package faultnet breaks connections on purpose. A Rule describes a fault of a
+// link: cut, delayed, throttled, stalled, reset, refused, or a lost reply. A
+// Proxy puts rules in force on the connections that pass through it. A Dialer
+// only carries addresses: the one to connect from, and the proxy to connect
+// through. A client without a proxy has plain connections. The package knows no
+// locks and no protocols.
 //
-// Clients dial through a Dialer in every scenario, with faults or without, so
-// that what a fault scenario measures is the same path that a plain one
-// measures. While no rule concerns a connection it costs an atomic load or two
-// a call.
+// The proxy lives in the process that injects faults, so a rule works on a
+// client whose process is stopped or killed: a client that is killed while it
+// is cut off stays connected for the server until the rule is lifted.
 //
-// A rule works on streams, above the kernel: what a cut holds back has been
-// acknowledged to its sender's kernel or was taken from its program, and passes
-// when the rule is lifted, at once, without the retransmission timers of a real
-// cut. Keepalives of the kernels go on. What a program learns is what it would
-// learn from a network that loses packets: nothing, until its own deadline.
+// A rule works on streams, above the kernel: bytes that a cut holds back were
+// already acknowledged to the sender's kernel, and pass when the rule is
+// lifted, without the retransmission timers of a real cut. The kernels'
+// keepalives go on. A program sees what it would see of a network that loses
+// packets: nothing, until its own deadline.
 //
 // It may import the standard library only.
 package faultnet

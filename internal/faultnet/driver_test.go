@@ -39,14 +39,14 @@ func TestDrivers(t *testing.T) {
 
 func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	const key = "reply-lost"
-	var d faultnet.Dialer
-	client, other := open(t, r, cfg, &d, key), open(t, r, cfg, &faultnet.Dialer{}, key)
-	put(t, &d, faultnet.Rule{LoseReply: true})
+	proxy := listen(t)
+	client, other := open(t, r, cfg, &faultnet.Dialer{Proxy: proxy.Addr()}, key), open(t, r, cfg, &faultnet.Dialer{}, key)
+	put(t, proxy, faultnet.Rule{LoseReply: true})
 	a := attempt()
 	if _, err := client.TryAcquire(t.Context(), key, a); !unknown(err) {
 		t.Errorf("an acquire whose reply was lost ended with %v", err)
 	}
-	if e := d.Lift("rule"); e.LostBytes == 0 || e.Broken != 1 {
+	if e := proxy.Lift("rule"); e.LostBytes == 0 || e.Broken != 1 {
 		t.Errorf("effect %+v", e)
 	}
 	if _, err := other.TryAcquire(t.Context(), key, attempt()); !errors.Is(err, impls.ErrBusy) {
@@ -59,13 +59,13 @@ func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 
 func cut(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	const key = "cut"
-	var d faultnet.Dialer
-	client, other := open(t, r, cfg, &d, key), open(t, r, cfg, &faultnet.Dialer{}, key)
+	proxy := listen(t)
+	client, other := open(t, r, cfg, &faultnet.Dialer{Proxy: proxy.Addr()}, key), open(t, r, cfg, &faultnet.Dialer{}, key)
 	hold, err := client.TryAcquire(t.Context(), key, attempt())
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, &d, faultnet.Rule{CutIn: true, CutOut: true})
+	put(t, proxy, faultnet.Rule{CutIn: true, CutOut: true})
 	// A machine may be so slow that a release ends before it is sent.
 	for limit := 200 * time.Millisecond; limit < time.Minute; limit *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -82,7 +82,7 @@ func cut(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	if _, err := other.TryAcquire(t.Context(), key, attempt()); !errors.Is(err, impls.ErrBusy) {
 		t.Errorf("another client's acquire during the cut: %v", err)
 	}
-	if e := d.Lift("rule"); e.HeldBytes == 0 {
+	if e := proxy.Lift("rule"); e.HeldBytes == 0 {
 		t.Errorf("effect %+v", e)
 	}
 	// What was on its way arrives late, as it does from a network.
@@ -113,9 +113,23 @@ func open(t *testing.T, r impls.Recipe, cfg impls.Config, d *faultnet.Dialer, ke
 	return c
 }
 
-func put(t *testing.T, d *faultnet.Dialer, r faultnet.Rule) {
+func listen(t *testing.T) *faultnet.Proxy {
 	t.Helper()
-	if err := d.Apply("rule", nil, r); err != nil {
+	p, err := faultnet.ListenDialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func put(t *testing.T, p *faultnet.Proxy, r faultnet.Rule) {
+	t.Helper()
+	if err := p.Apply("rule", r); err != nil {
 		t.Fatal(err)
 	}
 }

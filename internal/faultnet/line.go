@@ -11,15 +11,15 @@ import (
 )
 
 // limit is how many bytes wait in one direction of one connection, as in the
-// buffers of a kernel; who writes more is held up.
+// buffers of a kernel. A sender of more has to wait.
 const limit = 256 << 10
 
-// line is what lies between the two ends of a connection while rules have to
-// do with it: a queue in each direction. Everything is guarded by mu.
+// line connects the two ends of a connection by a queue in each direction.
+// Everything is guarded by mu.
 type line struct {
 	mu     sync.Mutex
-	wake   chan struct{} // closed when those who wait should look again; nil while nobody does
-	wire   *wire
+	wake   chan struct{} // closed when the line has changed; nil while no goroutine waits
+	rules  *ruleSet
 	serial uint64 // of the connection
 	flows  [2]flow
 }
@@ -29,13 +29,13 @@ type flow struct {
 	queue []chunk
 	size  int      // bytes in the queue
 	count uint64   // chunks so far
-	dst   net.Conn // whom drain writes to
-	// sending tells that drain is within a write to dst, and interrupted that
-	// dst has a write deadline in the past, to end one.
+	dst   net.Conn // what drain writes to
+	// sending: a write to dst is under way; interrupted: dst has a write deadline
+	// in the past, to end it.
 	sending, interrupted bool
-	ended                bool // nothing but a reset can follow
+	ended                bool // only a reset can follow
 	dead                 bool // nothing can be delivered any more
-	// What the rate lets pass, and when.
+	// How many bytes the rate lets pass next, and when.
 	portion int
 	ready   time.Time
 }
@@ -43,53 +43,50 @@ type flow struct {
 // chunk is bytes, or the end of a flow.
 type chunk struct {
 	b   []byte
-	due time.Time // as long as any rule makes late
+	due time.Time // valid while a rule delays
 	end error
 }
 
-// past is a deadline that has passed.
-var past = time.Unix(1, 0)
-
-// push queues what came. l.mu is held.
+// push queues bytes that came, or an end. l.mu is held.
 func (l *line) push(d direction, b []byte, end error) {
 	f := &l.flows[d]
 	if len(b) == 0 && end == nil || f.dead || f.ended && (end == nil || end == io.EOF) {
 		return
 	}
 	c := chunk{b: append([]byte(nil), b...), end: end}
-	if l.wire.late {
-		c.due = time.Now().Add(l.wire.lateness(l.serial<<1|uint64(d), f.count))
+	if l.rules.late {
+		c.due = time.Now().Add(l.rules.lateness(l.serial<<1|uint64(d), f.count))
 	}
-	l.wire.count(d, len(b))
+	l.rules.count(d, len(b))
 	if d == out && len(b) > 0 {
-		for _, f := range l.wire.loses {
+		for _, f := range l.rules.loses {
 			f.noteWrite(l)
 		}
 	}
 	f.queue, f.size, f.count, f.ended = append(f.queue, c), f.size+len(b), f.count+1, f.ended || end != nil
-	l.rouse()
+	l.wakeAll()
 }
 
-// next is what may pass now: so many bytes of the first chunk, or its end. If
-// nothing may, it tells when to look again; the zero time is when roused.
+// next returns what may pass now: n bytes of the first chunk, or its end. If
+// nothing may, again is when to look again, zero for when the line changes.
 // l.mu is held.
 func (l *line) next(d direction) (ok bool, n int, again time.Time) {
 	f := &l.flows[d]
-	if len(f.queue) == 0 || l.wire.held[d] {
+	if len(f.queue) == 0 || l.rules.held[d] {
 		return false, 0, time.Time{}
 	}
 	c, now := &f.queue[0], time.Now()
-	if l.wire.late && now.Before(c.due) {
+	if l.rules.late && now.Before(c.due) {
 		return false, 0, c.due
 	}
-	if l.wire.rate == 0 || c.end != nil {
+	if l.rules.rate == 0 || c.end != nil {
 		f.portion, f.ready = 0, time.Time{}
 		return true, len(c.b), time.Time{}
 	}
 	if f.portion == 0 {
 		// A fiftieth of a second's worth at a time, so that it trickles.
-		f.portion = min(len(c.b), int(max(1, l.wire.rate/50)))
-		f.ready = l.wire.reserve(d, f.portion, now)
+		f.portion = min(len(c.b), int(max(1, l.rules.rate/50)))
+		f.ready = l.rules.reserve(d, f.portion, now)
 	}
 	if now.Before(f.ready) {
 		return false, 0, f.ready
@@ -97,7 +94,7 @@ func (l *line) next(d direction) (ok bool, n int, again time.Time) {
 	return true, min(f.portion, len(c.b)), time.Time{}
 }
 
-// pop takes n bytes of the first chunk away, or its end. l.mu is held.
+// pop removes n bytes of the first chunk, or its end. l.mu is held.
 func (l *line) pop(d direction, n int) {
 	f := &l.flows[d]
 	if len(f.queue) == 0 || n > len(f.queue[0].b) {
@@ -114,41 +111,41 @@ func (l *line) pop(d direction, n int) {
 	if len(f.queue) == 0 {
 		f.queue = nil
 	}
-	l.rouse()
+	l.wakeAll()
 }
 
 // drop empties a queue. l.mu is held.
 func (l *line) drop(d direction) {
 	f := &l.flows[d]
 	f.queue, f.size, f.portion = nil, 0, 0
-	l.rouse()
+	l.wakeAll()
 }
 
-// kill says that nothing can be delivered in a direction any more. l.mu is held.
+// kill marks a direction in which nothing can be delivered any more. l.mu is held.
 func (l *line) kill(d direction) {
 	l.flows[d].dead = true
 	l.drop(d)
 }
 
-// change puts the line under the rules of w. What they hold back is held back
-// when it returns. l.mu is held, but let go of meanwhile.
-func (l *line) change(w *wire) {
-	old := l.wire
-	l.wire = w
+// change puts the line under a set of rules, which are in force when it
+// returns. l.mu is held, but released meanwhile.
+func (l *line) change(s *ruleSet) {
+	old := l.rules
+	l.rules = s
 	for d := range l.flows {
 		f := &l.flows[d]
-		if w.held[d] && (old == nil || !old.held[d]) && f.size > 0 {
-			for _, by := range w.forces {
+		if s.held[d] && !old.held[d] && f.size > 0 {
+			for _, by := range s.list {
 				if by.holds(direction(d)) {
 					by.held.Add(int64(f.size))
 				}
 			}
 		}
 	}
-	l.rouse()
+	l.wakeAll()
 	for d := range l.flows {
 		f := &l.flows[d]
-		if w.held[d] && f.sending {
+		if s.held[d] && f.sending {
 			f.interrupt()
 			for f.sending {
 				l.wait(time.Time{})
@@ -157,7 +154,7 @@ func (l *line) change(w *wire) {
 	}
 }
 
-// interrupt ends a write to dst that is under way; resume allows writes again.
+// interrupt ends the write to dst that is under way; resume allows writes again.
 func (f *flow) interrupt() {
 	f.interrupted = true
 	_ = f.dst.SetWriteDeadline(past)
@@ -170,9 +167,9 @@ func (f *flow) resume() {
 	}
 }
 
-// drain writes what may pass to dst until the flow ends, and answers how; or
-// until dst fails; or, with neither, until rest says so while nothing is
-// queued. l.mu is held, but let go of meanwhile.
+// drain writes what may pass to dst until the flow ends, and returns its end;
+// or until dst fails; or, with neither, until rest returns true while nothing
+// is queued. l.mu is held, but released meanwhile.
 func (l *line) drain(d direction, rest func() bool) (end, err error) {
 	f := &l.flows[d]
 	for {
@@ -197,7 +194,7 @@ func (l *line) drain(d direction, rest func() bool) (end, err error) {
 }
 
 // write writes b to dst; a part of it, without an error, if it was interrupted.
-// l.mu is held, but let go of meanwhile.
+// l.mu is held, but released meanwhile.
 func (l *line) write(f *flow, b []byte) (int, error) {
 	f.resume()
 	f.sending = true
@@ -206,7 +203,7 @@ func (l *line) write(f *flow, b []byte) (int, error) {
 	l.mu.Lock()
 	f.sending = false
 	if f.interrupted {
-		l.rouse() // whoever interrupted it waits for that
+		l.wakeAll() // change waits for it
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = nil
 		}
@@ -214,42 +211,40 @@ func (l *line) write(f *flow, b []byte) (int, error) {
 	return n, err
 }
 
-// pass hands b on at once if nothing stands in the way, to spare it the queue
-// and the change of goroutine. It answers what is left to be queued. l.mu is
-// held, but let go of meanwhile.
+// pass writes b at once if no rule or queue is in the way, which saves a change
+// of goroutine. It returns what is left to be queued. l.mu is held, but released
+// meanwhile.
 func (l *line) pass(d direction, b []byte) []byte {
 	f := &l.flows[d]
-	if !l.wire.plain() || f.dst == nil || f.sending || f.dead || f.ended || len(f.queue) > 0 {
+	if !l.rules.empty() || f.dst == nil || f.sending || f.dead || f.ended || len(f.queue) > 0 {
 		return b
 	}
-	n, _ := l.write(f, b) // an error is met again by whoever drains the queue
+	n, _ := l.write(f, b) // drain meets the error again
 	return b[n:]
 }
 
-// swallowFor is how long what follows a lost reply is lost too, so that no
-// part of it is taken for the whole.
+// swallowFor is how long the bytes after a lost reply are lost too, so that the
+// client receives no part of it.
 const swallowFor = 5 * time.Millisecond
 
 // fill queues what src sends until it ends, which is queued too, or until stop
-// says so. It answers the rule that made it lose a reply, if one did. l.mu is
-// held, but let go of meanwhile. It may be interrupted by a read deadline.
-func (l *line) fill(d direction, src net.Conn, stop func() bool) (robber *force) {
+// returns true. If a rule lost a reply, fill ends and returns that rule. l.mu is
+// held, but released meanwhile.
+func (l *line) fill(d direction, src net.Conn, stop func() bool) (dropRule *activeRule) {
 	buf := make([]byte, 32<<10)
-	var until time.Time
 	for !stop() {
-		_ = src.SetReadDeadline(until)
 		l.mu.Unlock()
 		n, err := src.Read(buf)
 		l.mu.Lock()
-		if n > 0 && d == in && robber == nil {
-			if robber = l.robber(); robber != nil {
-				until = time.Now().Add(swallowFor)
+		if n > 0 && d == in && dropRule == nil {
+			if dropRule = l.dropRule(); dropRule != nil {
+				_ = src.SetReadDeadline(time.Now().Add(swallowFor))
 			}
 		}
-		if robber != nil {
-			robber.lost.Add(int64(n))
+		if dropRule != nil {
+			dropRule.lost.Add(int64(n))
 			if err != nil {
-				return robber
+				return dropRule
 			}
 			continue
 		}
@@ -259,25 +254,27 @@ func (l *line) fill(d direction, src net.Conn, stop func() bool) (robber *force)
 			}
 			l.push(d, l.pass(d, buf[:n]), nil)
 		}
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err != nil {
 			l.push(d, nil, err)
 			return nil
 		}
 	}
-	return robber
+	return dropRule
 }
 
-func (l *line) robber() *force {
-	for _, f := range l.wire.loses {
-		if f.catches(l) {
-			return f
+// dropRule returns the rule that loses the bytes that come from the server now,
+// or nil.
+func (l *line) dropRule() *activeRule {
+	for _, a := range l.rules.loses {
+		if a.takesReply(l) {
+			return a
 		}
 	}
 	return nil
 }
 
 // wait returns when the line has changed, or at a time if that is not zero.
-// l.mu is held, but let go of meanwhile.
+// l.mu is held, but released meanwhile.
 func (l *line) wait(until time.Time) {
 	if l.wake == nil {
 		l.wake = make(chan struct{})
@@ -293,15 +290,15 @@ func (l *line) wait(until time.Time) {
 	l.mu.Lock()
 }
 
-// rouse lets those who wait look again. l.mu is held.
-func (l *line) rouse() {
+// wakeAll ends every wait. l.mu is held.
+func (l *line) wakeAll() {
 	if l.wake != nil {
 		close(l.wake)
 		l.wake = nil
 	}
 }
 
-// timer is a channel that fires at t, or never for the zero time.
+// timer returns a channel that fires at t, or never for the zero time.
 func timer(t time.Time) (<-chan time.Time, func()) {
 	if t.IsZero() {
 		return nil, func() {}
@@ -310,8 +307,7 @@ func timer(t time.Time) (<-chan time.Time, func()) {
 	return tm.C, func() { tm.Stop() }
 }
 
-// abort closes a connection as a process does that died with bytes unread: by
-// an RST, where there is one.
+// abort closes a connection by a reset, where the network has one.
 func abort(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

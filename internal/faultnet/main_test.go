@@ -7,13 +7,13 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
 
-// childVar names what a copy of the test binary dials and then holds on to, as
-// a client that can be killed; with "cut:" before the address it cuts itself
-// off by its own dialer.
+// childVar makes a copy of the test binary a client that can be killed. It is
+// the address to dial, or "PROXY ADDRESS" to dial through a proxy.
 const childVar = "FAULTNET_TEST_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -34,13 +34,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// client says hello to a server, tells its parent, and stays until its parent
-// ends or ends it.
+// client sends hello to a server, reports to its parent, and stays until its
+// parent ends or kills it.
 func client(address string) error {
 	var d Dialer
-	cut := false
-	if len(address) > 4 && address[:4] == "cut:" {
-		address, cut = address[4:], true
+	if proxy, target, ok := strings.Cut(address, " "); ok {
+		d.Proxy, address = proxy, target
 	}
 	c, err := d.Dial(context.Background(), "tcp", address)
 	if err != nil {
@@ -49,17 +48,12 @@ func client(address string) error {
 	if _, err := io.WriteString(c, "hello"); err != nil {
 		return err
 	}
-	if cut {
-		if err := d.Apply("cut", nil, Rule{CutIn: true, CutOut: true}); err != nil {
-			return err
-		}
-	}
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return nil
 }
 
-// eventually tells whether ok comes true in a time that only a bug exceeds.
+// eventually reports whether ok comes true in a time that only a bug exceeds.
 func eventually(ok func() bool) bool {
 	for end := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(end) {
@@ -73,12 +67,12 @@ func eventually(ok func() bool) bool {
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	if !eventually(ok) {
-		t.Fatalf("it never came that %s", what)
+		t.Fatalf("timed out: %s", what)
 	}
 }
 
-// rig is a server, and a way to it that can be faulted.
-type rig struct {
+// faultyServer is a server, and a faulty way to it.
+type faultyServer struct {
 	t        *testing.T
 	listener net.Listener
 	dial     func() (net.Conn, error)
@@ -86,33 +80,41 @@ type rig struct {
 	lift     func(id string) Effect
 }
 
-// rigs runs f by a dialer and by a proxy.
-func rigs(t *testing.T, f func(t *testing.T, r *rig)) {
+// eachWay runs f with a dialer through a proxy, and with a proxy of one upstream.
+func eachWay(t *testing.T, f func(t *testing.T, r *faultyServer)) {
 	t.Run("dialer", func(t *testing.T) {
-		r := newRig(t)
-		d := &Dialer{}
+		r := newServer(t)
+		d, p := dialer(t)
 		r.dial = func() (net.Conn, error) { return d.Dial(t.Context(), "tcp", r.listener.Addr().String()) }
-		r.apply = func(id string, rule Rule) error { return d.Apply(id, nil, rule) }
-		r.lift = d.Lift
+		r.apply = func(id string, rule Rule) error { return p.Apply(id, rule) }
+		r.lift = p.Lift
 		f(t, r)
 	})
 	t.Run("proxy", func(t *testing.T) {
-		r := newRig(t)
+		r := newServer(t)
 		p := listen(t, r.listener.Addr().String())
 		r.dial = func() (net.Conn, error) { return net.Dial("tcp", p.Addr()) }
-		r.apply, r.lift = p.Apply, p.Lift
+		r.apply = func(id string, rule Rule) error { return p.Apply(id, rule) }
+		r.lift = p.Lift
 		f(t, r)
 	})
 }
 
-func newRig(t *testing.T) *rig {
+// dialer returns a dialer and the proxy that it dials through.
+func dialer(t *testing.T) (*Dialer, *Proxy) {
+	t.Helper()
+	p := listen(t, "")
+	return &Dialer{Proxy: p.Addr()}, p
+}
+
+func newServer(t *testing.T) *faultyServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &rig{t: t, listener: l}
+	return &faultyServer{t: t, listener: l}
 }
 
 func listen(t *testing.T, upstream string) *Proxy {
@@ -129,8 +131,8 @@ func listen(t *testing.T, upstream string) *Proxy {
 	return p
 }
 
-// connect answers both ends of a new connection.
-func (r *rig) connect() (near, far net.Conn) {
+// connect returns both ends of a new connection.
+func (r *faultyServer) connect() (near, far net.Conn) {
 	r.t.Helper()
 	near, err := r.dial()
 	if err != nil {
@@ -140,7 +142,7 @@ func (r *rig) connect() (near, far net.Conn) {
 }
 
 // accept is the server's end of a connection.
-func (r *rig) accept(near net.Conn) net.Conn {
+func (r *faultyServer) accept(near net.Conn) net.Conn {
 	r.t.Helper()
 	far, err := r.listener.Accept()
 	if err != nil {
@@ -155,7 +157,7 @@ func (r *rig) accept(near net.Conn) net.Conn {
 	return far
 }
 
-func (r *rig) put(id string, rule Rule) {
+func (r *faultyServer) put(id string, rule Rule) {
 	r.t.Helper()
 	if err := r.apply(id, rule); err != nil {
 		r.t.Fatal(err)
@@ -176,8 +178,8 @@ func silent(t *testing.T, c net.Conn) {
 	}
 }
 
-// ends shows that a connection ends with one of the errors, of which EOF is
-// one, and has nothing more to say before.
+// ends shows that a connection ends with an error, which may be EOF, and that no
+// byte comes before.
 func ends(t *testing.T, c net.Conn, want error) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {

@@ -38,7 +38,7 @@ func waiting(t *testing.T) (*Proxy, net.Conn) {
 func members(p *Proxy) int {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
-	return len(p.hub.members)
+	return len(p.hub.pairs)
 }
 
 // Patience ends with a reset, and with whoever waits.
@@ -76,5 +76,5 @@ func TestPatienceEnds(t *testing.T) {
 func (h *hub) held(id string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.forces[h.find(id)].dials.Load()
+	return h.rules[h.find(id)].dials.Load()
 }

@@ -8,29 +8,26 @@ import (
 	"time"
 )
 
-// Proxy forwards TCP connections to one upstream address, under rules. It does
-// for a connection what a Dialer does, but outlives the client: a client that is
-// killed while it is cut off stays connected for the server until the rule is
-// lifted. It costs each message a hop more, so it is for where that is needed.
+// Proxy forwards connections under rules, either to one upstream address (Listen,
+// NewProxy) or to the addresses that a Dialer names (ListenDialer).
 //
-// In is from upstream to whoever connected, Out the other way. The end of one
-// direction is passed on as that. What differs from a Dialer's rules: somebody
-// who connects while upstream is cut off is accepted, since the kernel does
-// that, but upstream is dialled only when the rule is lifted, and not at all if
-// he has given up by then, with what he had sent; refused is who is reset at
-// once. It is safe for concurrent use.
+// In is the direction from upstream, Out the direction to it. The end of one
+// direction is passed on as such. A dialer sees a rule as a direct dial would. A
+// program that connects without one is always accepted, since the kernel does
+// that: while a rule cuts upstream off, upstream is not dialled, nor afterwards
+// if the program has given up by then; a refused program is reset at once. A
+// Proxy is safe for concurrent use.
 type Proxy struct {
-	// Patience is how long an upstream that refuses is dialled again before
-	// whoever connected sees a reset; set before use. To connect to a proxy
-	// always succeeds, and some would have tried again after a refusal who do not
-	// after a reset. 0: not at all.
+	// Patience is how long the proxy dials again while upstream refuses, before
+	// it resets the connection; set it before use. Some programs retry after a
+	// refused connection, but not after a reset. 0: do not dial again.
 	Patience time.Duration
 
-	// From is the address, without a port, that upstream is dialled from; set
-	// before use. "": as the system chooses.
+	// From is the address, without a port, to dial upstream from; set it before
+	// use. "": the system chooses.
 	From string
 
-	upstream string
+	upstream string // "": a dialer names it
 	listener net.Listener
 	hub      hub
 	ctx      context.Context // ends with the proxy
@@ -41,8 +38,8 @@ type Proxy struct {
 	wg     sync.WaitGroup
 }
 
-// NewProxy makes a proxy that does not listen: what it forwards is given to
-// Serve.
+// NewProxy makes a proxy that does not listen: it forwards the connections given
+// to Serve.
 func NewProxy(upstream string) *Proxy {
 	p := &Proxy{upstream: upstream}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -62,6 +59,9 @@ func Listen(listen, upstream string) (*Proxy, error) {
 	return p, nil
 }
 
+// ListenDialer starts a proxy on the loopback for the Dialer of one client.
+func ListenDialer() (*Proxy, error) { return Listen("127.0.0.1:0", "") }
+
 // Addr is the address that the proxy listens at, or "".
 func (p *Proxy) Addr() string {
 	if p.listener == nil {
@@ -70,15 +70,19 @@ func (p *Proxy) Addr() string {
 	return p.listener.Addr().String()
 }
 
-// Apply puts a rule in force on all connections, present and future, and
-// returns when it is. It is an error if a rule of that id is in force.
-func (p *Proxy) Apply(id string, r Rule) error { return p.hub.apply(id, nil, r) }
+// Apply puts a rule in force on the connections to addresses (none: to all),
+// present and future, and returns when it is. It is an error if a rule with that
+// id is in force.
+func (p *Proxy) Apply(id string, r Rule, addresses ...string) error {
+	return p.hub.apply(id, addresses, r)
+}
 
-// Lift takes a rule away, and tells what it did. There need not be such a rule.
+// Lift removes a rule, if there is one, and returns what it did. What the rule
+// held back passes then, unless another rule holds it.
 func (p *Proxy) Lift(id string) Effect { return p.hub.lift(id) }
 
 // Close ends the proxy and all its connections, whatever the rules, and returns
-// when nothing of it runs any more.
+// when all its goroutines have ended.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -95,29 +99,25 @@ func (p *Proxy) Close() error {
 func (p *Proxy) accept() {
 	for {
 		c, err := p.listener.Accept()
-		if err != nil {
-			if p.ctx.Err() != nil {
-				return
-			}
-			p.breathe() // out of descriptors, or the like: that connection is lost
+		if err == nil {
+			p.Serve(c)
 			continue
 		}
-		p.Serve(c)
+		// Out of descriptors, or the like: that connection is lost.
+		expired, stop := timer(time.Now().Add(10 * time.Millisecond))
+		select {
+		case <-expired:
+		case <-p.ctx.Done():
+		}
+		stop()
+		if p.ctx.Err() != nil {
+			return
+		}
 	}
 }
 
-// breathe waits a little, or until the proxy ends.
-func (p *Proxy) breathe() {
-	passed, stop := timer(time.Now().Add(10 * time.Millisecond))
-	defer stop()
-	select {
-	case <-passed:
-	case <-p.ctx.Done():
-	}
-}
-
-// Serve forwards one connection, which is the proxy's from now on, and returns
-// at once.
+// Serve forwards one connection, which belongs to the proxy from now on, and
+// returns at once.
 func (p *Proxy) Serve(near net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

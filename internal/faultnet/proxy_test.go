@@ -2,7 +2,6 @@ package faultnet
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -15,35 +14,30 @@ import (
 
 var cutOff = Rule{CutIn: true, CutOut: true}
 
-// A killed client behind a proxy stays connected for the server until the cut
-// is over; that it does not with nothing but its own dialer is why there are
-// proxies.
+// A client that is killed while it is cut off stays connected for the server
+// until the cut is over.
 func TestKilledWhileCutOff(t *testing.T) {
-	t.Run("proxy", func(t *testing.T) {
-		r := newRig(t)
-		p := listen(t, r.listener.Addr().String())
-		kill := startClient(t, p.Addr())
-		far := r.accept(nil)
-		expect(t, far, "hello")
-		if err := p.Apply("cut", cutOff); err != nil {
-			t.Fatal(err)
-		}
-		kill()
-		silent(t, far)
-		send(t, far, "are you there?")
-		silent(t, far)
-		p.Lift("cut")
-		endsSomehow(t, far)
-	})
-	t.Run("own dialer", func(t *testing.T) {
-		r := newRig(t)
-		kill := startClient(t, "cut:"+r.listener.Addr().String())
-		far := r.accept(nil)
-		expect(t, far, "hello")
-		silent(t, far)
-		kill()
-		endsSomehow(t, far)
-	})
+	for _, upstream := range []string{"fixed", "named by a dialer"} {
+		t.Run(upstream, func(t *testing.T) {
+			r := newServer(t)
+			server := r.listener.Addr().String()
+			p, address := listen(t, ""), ""
+			if address = p.Addr() + " " + server; upstream == "fixed" {
+				p = listen(t, server)
+				address = p.Addr()
+			}
+			kill := startClient(t, address)
+			far := r.accept(nil)
+			expect(t, far, "hello")
+			apply(t, p, "cut", cutOff)
+			kill()
+			silent(t, far)
+			send(t, far, "are you there?")
+			silent(t, far)
+			p.Lift("cut")
+			endsSomehow(t, far)
+		})
+	}
 }
 
 // startClient starts a client process that has said hello, and answers what
@@ -88,7 +82,7 @@ func endsSomehow(t *testing.T, c net.Conn) {
 
 // Whoever connects during a cut is connected when it is over.
 func TestProxyConnectDuringACut(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	apply(t, p, "in", Rule{CutIn: true})
 	apply(t, p, "out", Rule{CutOut: true})
@@ -124,7 +118,7 @@ func TestProxyConnectDuringACut(t *testing.T) {
 // Whoever has given up by then never was connected, and nothing of what he
 // sent arrives.
 func TestProxyGivenUpDuringACut(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	apply(t, p, "cut", cutOff)
 	ghost, err := net.Dial("tcp", p.Addr())
@@ -147,8 +141,7 @@ func TestProxyGivenUpDuringACut(t *testing.T) {
 func (p *Proxy) given() (n int) {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
-	for m := range p.hub.members {
-		c := m.(*pair)
+	for c := range p.hub.pairs {
 		c.mu.Lock()
 		if c.flows[out].ended {
 			n++
@@ -159,7 +152,7 @@ func (p *Proxy) given() (n int) {
 }
 
 func TestProxyHalfClose(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	near, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -183,12 +176,12 @@ func TestProxyHalfClose(t *testing.T) {
 func (p *Proxy) open() int {
 	p.hub.mu.Lock()
 	defer p.hub.mu.Unlock()
-	return len(p.hub.members)
+	return len(p.hub.pairs)
 }
 
 // A reset of one end resets the other, also after it had closed its half.
 func TestProxyPassesResetsOn(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	for _, half := range []bool{false, true} {
 		for _, fromFar := range []bool{false, true} {
@@ -214,7 +207,7 @@ func TestProxyPassesResetsOn(t *testing.T) {
 }
 
 func TestProxyWithoutUpstream(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	r.listener.Close()
 	near, err := net.Dial("tcp", p.Addr())
@@ -229,7 +222,7 @@ func TestProxyWithoutUpstream(t *testing.T) {
 
 // Close ends whatever a rule holds.
 func TestProxyClose(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p, err := Listen("127.0.0.1:0", r.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +259,7 @@ func TestProxyClose(t *testing.T) {
 
 // A proxy that does not listen forwards what it is given.
 func TestProxyServe(t *testing.T) {
-	r := newRig(t)
+	r := newServer(t)
 	p := NewProxy(r.listener.Addr().String())
 	defer p.Close()
 	if p.Addr() != "" {
@@ -290,33 +283,6 @@ func TestProxyServe(t *testing.T) {
 	expect(t, r.accept(near), "through")
 }
 
-// A dialer that dials a proxy instead of the server has rules of its own, by
-// the server's address.
-func TestVia(t *testing.T) {
-	r := newRig(t)
-	server := r.listener.Addr().String()
-	p := listen(t, server)
-	d := &Dialer{Via: map[string]string{server: p.Addr()}}
-	near, err := d.Dial(t.Context(), "tcp", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	far := r.accept(near)
-	if near.RemoteAddr().String() != p.Addr() {
-		t.Errorf("it is connected to %v", near.RemoteAddr())
-	}
-	if got := d.Peers(); len(got) != 1 || got[0] != server {
-		t.Errorf("peers %v", got)
-	}
-	if err := d.Apply("cut", []string{server}, cutOff); err != nil {
-		t.Fatal(err)
-	}
-	send(t, near, "x")
-	silent(t, far)
-	d.Lift("cut")
-	expect(t, far, "x")
-}
-
 func apply(t *testing.T, p *Proxy, id string, r Rule) {
 	t.Helper()
 	if err := p.Apply(id, r); err != nil {
@@ -334,14 +300,18 @@ func BenchmarkProxy(b *testing.B) {
 	roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", p.Addr()) })
 }
 
-// BenchmarkUnderRule is a dialer's connection whose calls go through queues.
+// BenchmarkUnderRule is a connection whose bytes go through queues.
 func BenchmarkUnderRule(b *testing.B) {
 	l := echo(b)
-	d := &Dialer{}
-	if err := d.Apply("next to nothing", nil, Rule{Rate: 1 << 40}); err != nil {
+	p, err := Listen("127.0.0.1:0", l)
+	if err != nil {
 		b.Fatal(err)
 	}
-	roundTrips(b, func() (net.Conn, error) { return d.Dial(context.Background(), "tcp", l) })
+	defer p.Close()
+	if err := p.Apply("next to nothing", Rule{Rate: 1 << 40}); err != nil {
+		b.Fatal(err)
+	}
+	roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", p.Addr()) })
 }
 
 // A patient proxy lets who connects wait for an upstream that does not listen

@@ -5,53 +5,54 @@ import (
 	"time"
 )
 
-// Rule says what is wrong between a client and some addresses while it is in
-// force. The zero value is a link without fault. Several rules on one link add
-// up: what any of them cuts is cut, delays are summed, the lowest rate counts.
+// Rule describes a fault of the link between a client and some addresses while
+// it is in force. The zero value is a link without fault. Several rules on one
+// link add up: a direction is cut if any of them cuts it, delays are summed, the
+// lowest rate counts.
 type Rule struct {
 	// CutIn holds back what the servers send, and CutOut what the client sends,
 	// as if packets got lost: no byte, no end of a connection and no reset passes
-	// in that direction until the rule is lifted; then it does, in order. New
-	// connections hang with either, until the rule is lifted or their context
+	// in that direction until the rule is lifted; then all do, in order. With
+	// either, new connections hang until the rule is lifted or their context
 	// ends.
 	CutIn  bool `json:"cut_in,omitempty"`
 	CutOut bool `json:"cut_out,omitempty"`
-	// Delay makes every byte late, in each direction, and Jitter by up to as
-	// much again, drawn from Seed. The order of bytes stays.
+	// Delay delays every byte, in each direction, and Jitter by up to as much
+	// again, drawn from Seed. The order of bytes stays.
 	Delay  time.Duration `json:"delay_ns,omitempty"`
 	Jitter time.Duration `json:"jitter_ns,omitempty"`
 	// Rate is how many bytes a second pass, in each direction; 0: all.
 	Rate int64 `json:"rate,omitempty"`
-	// Stall stops reading from either side, so that whoever writes is held up
-	// once the buffers are full. New connections pass, and stall.
+	// Stall stops reading from either side, so that a sender has to wait once the
+	// buffers are full. New connections pass, and stall.
 	Stall bool `json:"stall,omitempty"`
-	// Reset breaks the present connections, once, as a peer does that died.
+	// Reset breaks the present connections, once, as a peer that died does.
 	Reset bool `json:"reset,omitempty"`
 	// Refuse breaks the present connections and refuses new ones.
 	Refuse bool `json:"refuse,omitempty"`
-	// LoseReply swallows what comes from the server after the client's next
-	// write, and then breaks that connection: the request was carried out, and
-	// the client cannot know. The rule is used up by one connection.
+	// LoseReply swallows what the server sends after the client's next write, and
+	// then breaks that connection: the request was carried out, and the client
+	// cannot know. It loses the reply of one connection only.
 	LoseReply bool `json:"lose_reply,omitempty"`
 	// Seed decides what Jitter draws.
 	Seed uint64 `json:"seed,omitempty"`
 }
 
-// check says what cannot be meant.
+// check rejects impossible values.
 func (r Rule) check() error {
 	if r.Delay < 0 || r.Jitter < 0 || r.Rate < 0 {
-		return errors.New("delay, jitter and rate cannot be negative")
+		return errors.New("delay, jitter and rate must not be negative")
 	}
 	return nil
 }
 
-// lasts tells whether the rule has something to do with connections after it
-// was put in force.
+// lasts reports whether the rule concerns established connections after it came
+// into force.
 func (r Rule) lasts() bool {
 	return r.CutIn || r.CutOut || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.LoseReply
 }
 
-// breaks tells whether the rule breaks the present connections.
+// breaks reports whether the rule breaks the present connections.
 func (r Rule) breaks() bool { return r.Reset || r.Refuse }
 
 // Effect counts what a rule did while it was in force.
@@ -63,7 +64,7 @@ type Effect struct {
 	Broken    int64 `json:"broken"`     // connections reset
 }
 
-// Add puts another effect to e.
+// Add adds another effect to e.
 func (e *Effect) Add(x Effect) {
 	e.HeldBytes += x.HeldBytes
 	e.LostBytes += x.LostBytes

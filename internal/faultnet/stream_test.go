@@ -15,7 +15,7 @@ import (
 // both streams arrive whole and in order, and so does the end.
 func TestStreamsSurviveRules(t *testing.T) {
 	for seed := range uint64(4) {
-		rigs(t, func(t *testing.T, r *rig) {
+		eachWay(t, func(t *testing.T, r *faultyServer) {
 			near, far := r.connect()
 			data := pattern(1 << 20)
 			stop := make(chan struct{})
@@ -43,7 +43,7 @@ func TestStreamsSurviveRules(t *testing.T) {
 }
 
 // churnRules applies and lifts rules at random until stop.
-func churnRules(r *rig, seed uint64, stop <-chan struct{}) {
+func churnRules(r *faultyServer, seed uint64, stop <-chan struct{}) {
 	rules := []Rule{
 		{CutIn: true}, {CutOut: true}, {CutIn: true, CutOut: true}, {Stall: true}, {Rate: 100 << 20},
 		{Delay: 100 * time.Microsecond, Jitter: time.Millisecond, Seed: seed}, {},

@@ -10,21 +10,11 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// cuts reports whether a fault of the scenario cuts clients off from servers,
-// which the kernel can do.
-func cuts(sc scenario.Scenario) bool {
-	return hasFault(sc, func(k scenario.FaultKind) bool {
-		switch k.Action {
-		case scenario.ActCut, scenario.ActCutIn, scenario.ActCutOut, scenario.ActCutKill, scenario.ActCutClients:
-			return true
-		}
-		return false
-	})
-}
-
-// cutsAndKills reports whether a client is cut off and then killed.
-func cutsAndKills(sc scenario.Scenario) bool {
-	return hasFault(sc, func(k scenario.FaultKind) bool { return k.Action == scenario.ActCutKill })
+// kernelCarries reports whether the kernel is to carry the faults between the
+// scenario's clients and servers, where it can: all of them are cuts.
+func kernelCarries(sc scenario.Scenario) bool {
+	notCut := func(k scenario.FaultKind) bool { return k.Wire() && !scenario.DropsPackets(k.Action) }
+	return sc.Wire != scenario.WireProxy && hasFault(sc, scenario.FaultKind.Wire) && !hasFault(sc, notCut)
 }
 
 // hurtsServers reports whether a fault of the scenario hits the servers.
@@ -45,10 +35,7 @@ func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 // it. Where it cannot be had nothing happens: scenarios that may go without do,
 // and the others will say that it was missing.
 func EnterKernel(scenarios []scenario.Scenario) error {
-	wanted := slices.ContainsFunc(scenarios, func(sc scenario.Scenario) bool {
-		return cuts(sc) && sc.Wire != scenario.WireDialer
-	})
-	if !wanted || !netdrop.Inside() && netdrop.Available() != nil {
+	if !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
 		return nil
 	}
 	return netdrop.Enter()
@@ -72,7 +59,7 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 	switch {
 	case !ok:
 		return errors.New("there is no such fault")
-	case sc.Wire == scenario.WireKernel && r.dropper == nil && cuts(sc):
+	case sc.Wire == scenario.WireKernel && r.dropper == nil && kernelCarries(sc):
 		if err := netdrop.Available(); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type stage struct {
 	servers servers
 	pool    *workloads.Pool
 	board   *workloads.Board
-	wires   *wires
+	network *clientNetwork
 	keys    []string
 }
 
@@ -34,7 +34,7 @@ func (r *runner) schedule(sc scenario.Scenario, s stage, log *chaos.Log, window,
 	schedule := chaos.Schedule{
 		Faults: sc.Faults, Seed: sc.Seed, TTL: sc.TTL.D(), Start: window, End: end,
 		Clock: r.clock, Clients: boardClients{s.board, s.pool, sc.Clients}, Gate: r.gate(sc, s.board), Log: log,
-		Wires: s.wires, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
+		Wires: s.network, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
 		Takeover: sc.Workload.Kind == scenario.Takeover,
 	}
 	if s.servers.cluster != nil { // a nil *Cluster would be servers that cannot be asked

@@ -20,7 +20,7 @@ func faulted(recipe string, fault scenario.FaultSpec, adjust ...func(*scenario.S
 	}
 	s := scenario.Settings{
 		Clients: []int{4}, Faults: []scenario.FaultSpec{fault}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-			TTL: scenario.Duration(time.Second), Wire: scenario.WireDialer,
+			TTL: scenario.Duration(time.Second), Wire: scenario.WireProxy,
 			Duration: scenario.Duration(7 * time.Second)},
 	}
 	for _, f := range adjust {
@@ -96,7 +96,7 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		faulted("mysql/lease-row", scenario.FaultSpec{Kind: "holder-kill"}),
 	}
 	checks := []func(*testing.T, scenario.Result){
-		func(t *testing.T, r scenario.Result) { hits(t, r, byDialer); clean(t, r) },
+		func(t *testing.T, r scenario.Result) { hits(t, r, byProxy); clean(t, r) },
 		clean,
 		func(t *testing.T, r scenario.Result) { hits(t, r, "clock"); clean(t, r) },
 		clean,
@@ -123,7 +123,7 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		t.Errorf("up to %d scenarios at once, two of them on %q", lanes.most, lanes.twice)
 	}
 	injected(t, out, "token-holder-cut-kill", byProxy)
-	injected(t, out, "mutex-holder-reply-lost", byDialer)
+	injected(t, out, "mutex-holder-reply-lost", byProxy)
 	for i, tr := range trials {
 		if got := out.Document.Scenarios[i].Name; got != tr.name {
 			t.Errorf("result %d is of %s, want %s", i, got, tr.name)

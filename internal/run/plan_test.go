@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
-	"github.com/lockbench/lockbench/internal/faultnet"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -68,26 +67,51 @@ func TestServersForFaults(t *testing.T) {
 	}
 }
 
-// What carries a rule: only what the kernel, or a proxy, is there for goes by
-// it.
-func TestMechanismOfARule(t *testing.T) {
-	cut := faultnet.Rule{CutIn: true, Seed: 7}
-	late := faultnet.Rule{CutIn: true, Delay: time.Second}
-	proxies := map[uint32]map[string]*faultnet.Proxy{}
+// A scenario's faults between clients and servers have one carrier, and a
+// scenario without such faults has none.
+func TestCarrierOfAScenario(t *testing.T) {
+	real := servers{cluster: &cluster.Cluster{}}
 	for _, c := range []struct {
-		w    *wires
-		rule faultnet.Rule
-		want string
+		faults  []string
+		wire    string
+		servers servers
+		dropper *netdrop.Dropper
+		want    string
 	}{
-		{&wires{}, cut, byDialer},
-		{&wires{dropper: &netdrop.Dropper{}}, cut, byKernel},
-		{&wires{dropper: &netdrop.Dropper{}}, late, byDialer},
-		{&wires{dropper: &netdrop.Dropper{}}, faultnet.Rule{Reset: true}, byDialer},
-		{&wires{proxies: proxies}, cut, byProxy},
-		{&wires{proxies: proxies}, late, byDialer},
+		{[]string{"holder-pause", "leader-kill"}, "", real, &netdrop.Dropper{}, ""},
+		{[]string{"holder-cut"}, "", real, &netdrop.Dropper{}, byKernel},
+		{[]string{"holder-cut", "leader-cut-clients"}, scenario.WireKernel, real, &netdrop.Dropper{}, byKernel},
+		{[]string{"holder-cut"}, "", real, nil, byProxy},
+		{[]string{"holder-cut"}, scenario.WireProxy, real, &netdrop.Dropper{}, byProxy},
+		{[]string{"holder-cut"}, "", servers{}, &netdrop.Dropper{}, byProxy},
+		{[]string{"holder-delay"}, "", real, &netdrop.Dropper{}, byProxy},
+		{[]string{"holder-cut", "holder-delay"}, "", real, &netdrop.Dropper{}, byProxy},
 	} {
-		if got := c.w.mechanism(c.rule); got != c.want {
-			t.Errorf("%+v by %q, want %q", c.rule, got, c.want)
+		sc := scenario.Scenario{Clients: 2, Wire: c.wire}
+		for _, f := range c.faults {
+			if _, ok := scenario.ParseFaultKind(f); !ok {
+				t.Fatalf("no fault %s", f)
+			}
+			sc.Faults = append(sc.Faults, scenario.Fault{Kind: f})
+		}
+		n, err := newClientNetwork("test", sc, c.servers, nil, c.dropper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		switch {
+		case n.dropper != nil && len(n.sources) == 2 && n.proxies == nil:
+			got = byKernel
+		case n.dropper == nil && n.sources == nil && len(n.proxyAddresses()) == 2:
+			got = byProxy
+		case n.dropper != nil || n.sources != nil || n.proxies != nil:
+			got = "a mixture"
+		}
+		if got != c.want {
+			t.Errorf("%v with wire %q: %q, want %q", c.faults, c.wire, got, c.want)
+		}
+		if err := n.close(); err != nil {
+			t.Error(err)
 		}
 	}
 	seen := map[string]bool{}

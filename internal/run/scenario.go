@@ -127,26 +127,26 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	defer log.Close()
 
-	wires, err := newWires(ctx, fmt.Sprint(i), sc, s, keys, r.dropper)
+	network, err := newClientNetwork(fmt.Sprint(i), sc, s, keys, r.dropper)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, wires.close()) }()
+	defer func() { err = errors.Join(err, network.close()) }()
 	streams := streamsOf(sc)
 	var specs []workloads.Spec
 	for w, clients := range workloads.Assign(sc) {
 		specs = append(specs, workloads.Spec{
 			Scenario: sc, Worker: uint32(w), Clients: clients, Dir: clientDir, Board: boardPath, Register: registerPath,
 			Addresses: s.addresses, Directory: s.directory, Account: s.account, Keys: keys, Streams: streams,
-			Sources: wires.sources, Via: wires.via(),
+			Sources: network.sources, Proxies: network.proxyAddresses(),
 		})
 	}
 	pool, err := workloads.StartPool(ctx, workloads.PoolOptions{Run: r.sup, Command: r.Worker, Specs: specs, Log: log})
 	if err != nil {
 		return fmt.Errorf("start the workers: %w", err)
 	}
-	wires.pool, wires.board = pool, board
-	samples, err := r.drive(ctx, sc, stage{servers: s, pool: pool, board: board, wires: wires, keys: keys}, dir)
+	network.pool, network.board = pool, board
+	samples, err := r.drive(ctx, sc, stage{servers: s, pool: pool, board: board, network: network, keys: keys}, dir)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func Places() []string { return []string{StepAcquiring, StepHeld, StepReleasing}
 
 // The carriers of the faults between clients and servers.
 const (
-	WireDialer = "dialer"
+	WireProxy  = "proxy"
 	WireKernel = "kernel"
 )
 
@@ -210,7 +210,7 @@ func (c faultCheck) target() {
 // wire checks that what the scenario names can carry the fault.
 func (c faultCheck) wire() {
 	if c.sc.Wire == WireKernel && c.kind.Wire() && !DropsPackets(c.kind.Action) {
-		c.add("wire", "leave wire out, or write dialer", "dropped packets do not make a %s: what the kernel can do is %s", c.kind.Action, strings.Join(dropsPackets, ", "))
+		c.add("wire", "leave wire out, or write proxy", "dropped packets do not make a %s: what the kernel can do is %s", c.kind.Action, strings.Join(dropsPackets, ", "))
 	}
 }
 

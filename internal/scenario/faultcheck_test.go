@@ -61,11 +61,12 @@ func TestEveryCheckOfFaults(t *testing.T) {
 		{"workload: hot-key, faults: holder-cut, workers: 2", bad, "workers: holder-cut hits a whole process"},
 		{"workload: hot-key, faults: leader-reset, workers: 2", good, ""},
 
-		{"workload: hot-key, wire: dialer", good, ""},
+		{"workload: hot-key, wire: proxy", good, ""},
+		{"workload: hot-key, wire: dialer", bad, "wire: invalid wire \"dialer\"; choose proxy or kernel"},
 		{"workload: hot-key, wire: kernel, faults: holder-cut", good, ""},
 		{"workload: hot-key, wire: kernel, faults: holder-delay", bad, "wire: dropped packets do not make a delay"},
 		{"workload: hot-key, wire: kernel, faults: leader-pause", good, ""},
-		{"workload: hot-key, wire: tin, faults: leader-pause", bad, `wire: invalid wire "tin"; choose dialer or kernel`},
+		{"workload: hot-key, wire: tin, faults: leader-pause", bad, `wire: invalid wire "tin"; choose proxy or kernel`},
 
 		{"workload: properties, clients: 3", bad, "clients: the workload properties has no load"},
 		{"workload: properties, duration: 3s", bad, "duration: the workload properties has no load"},

@@ -30,10 +30,10 @@ type Scenario struct {
 	Duration Duration `json:"duration_ns" yaml:"duration" flag:"duration" default:"10s" range:">0s" help:"measure for this long"`
 	Timeout  Duration `json:"timeout_ns" yaml:"timeout" flag:"timeout" default:"2s" range:">0s" help:"limit each request on the wire"`
 
-	// Wire carries the faults between clients and servers: dialer, or kernel
+	// Wire carries the faults between clients and servers: proxy, or kernel
 	// (packets dropped in a network namespace of the run). By default the kernel,
 	// where the machine and the fault allow it.
-	Wire string `json:"wire,omitempty" yaml:"wire,omitempty" flag:"wire" choices:"dialer kernel" help:"inject network faults by dialer or kernel (default kernel if possible)"`
+	Wire string `json:"wire,omitempty" yaml:"wire,omitempty" flag:"wire" choices:"proxy kernel" help:"inject network faults by proxy or kernel (default kernel if possible)"`
 
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend: {redis: {appendonly: "yes"}}.

@@ -18,13 +18,24 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// atWork starts two clients in processes of their own, and lets them work.
+// atWork starts two clients in processes of their own, which dial through
+// proxies, and lets them work.
 func atWork(t *testing.T) *bench {
 	t.Helper()
 	sc := testScenario(2, 2)
 	sc.TTL = scenario.Duration(500 * time.Millisecond)
 	sc.Workload.Hold, sc.Workload.Think = scenario.Dist{A: time.Millisecond}, scenario.Dist{A: time.Millisecond}
-	b := prepare(t, sc).start(t)
+	b := prepare(t, sc)
+	for range 2 {
+		p := must[*faultnet.Proxy](t)(faultnet.ListenDialer())
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		b.proxies = append(b.proxies, p)
+	}
+	b.start(t)
 	b.begin(t, 0, time.Hour)
 	b.moves(t, 0)
 	b.moves(t, 1)
@@ -49,79 +60,61 @@ func (b *bench) leaves(t *testing.T, killed ...int) {
 	}
 }
 
-// A rule cuts off the client that it names, and no other, until it is lifted.
+// A rule in a client's proxy cuts off that client, and no other, until it is
+// lifted.
 func TestRuleOnOneClient(t *testing.T) {
 	b := atWork(t)
-	ctx := t.Context()
-	if peers, err := b.pool.Peers(ctx, 0); err != nil || !slices.Equal(peers, b.specs()[0].Addresses) {
+	if peers, err := b.pool.Peers(t.Context(), 0); err != nil || !slices.Equal(peers, b.specs()[0].Addresses) {
 		t.Errorf("connected to %q, %v", peers, err)
 	}
 	cut := faultnet.Rule{CutIn: true, CutOut: true}
-	for round := range 2 { // a name may be used again
-		if err := b.pool.Apply(ctx, "cut", []uint32{0}, nil, cut); err != nil {
+	for round := range 2 {
+		if err := b.proxies[0].Apply("cut", cut); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.pool.Apply(ctx, "cut", []uint32{1}, nil, cut); err == nil {
-			t.Error("two rules of one name")
-		}
-		stands := b.board.Status(0)
+		before := b.board.Status(0)
 		b.moves(t, 1)
-		// Whatever was answered before the cut may have made one more grant.
-		if now := b.board.Status(0); now.Acquired > stands.Acquired+1 {
-			t.Errorf("round %d: cut off, and granted %d times meanwhile", round, now.Acquired-stands.Acquired)
+		// A reply that came before the cut may have made one more grant.
+		if now := b.board.Status(0); now.Acquired > before.Acquired+1 {
+			t.Errorf("round %d: cut off, and granted %d times meanwhile", round, now.Acquired-before.Acquired)
 		}
-		e, err := b.pool.Lift(ctx, "cut")
-		if err != nil || e.HeldBytes+e.Dials == 0 {
-			t.Errorf("the cut did %+v, %v", e, err)
+		if e := b.proxies[0].Lift("cut"); e.HeldBytes+e.Dials == 0 {
+			t.Errorf("the cut did %+v", e)
 		}
 		b.moves(t, 0)
 	}
-	if e, err := b.pool.Lift(ctx, "cut"); err != nil || e != (faultnet.Effect{}) {
-		t.Errorf("nothing was in force, and it did %+v, %v", e, err)
-	}
-	if err := b.pool.Apply(ctx, "nobody", []uint32{7}, nil, cut); err == nil {
-		t.Error("a rule on a client that is not there")
-	}
-	// Elsewhere is not here.
-	if err := b.pool.Apply(ctx, "far", []uint32{0}, []string{"127.0.0.1:1"}, cut); err != nil {
+	// A rule for another address has no effect.
+	if err := b.proxies[0].Apply("far", cut, "127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
 	b.moves(t, 0)
 	b.leaves(t) // with a rule in force
 }
 
-// A dead client takes no rule, and does not keep others from one.
-func TestRuleOnTheDead(t *testing.T) {
+// A dead client answers no command, and does not keep others from one.
+func TestCommandToTheDead(t *testing.T) {
 	b := atWork(t)
-	ctx := t.Context()
-	refuse := faultnet.Rule{Refuse: true}
-	if err := b.pool.Apply(ctx, "before", []uint32{0, 1}, nil, refuse); err != nil {
-		t.Fatal(err)
-	}
 	if err := b.pool.Process(0).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := b.pool.Lift(ctx, "before"); err != nil || e.Broken == 0 {
-		t.Errorf("lifted from the living and the dead: %+v, %v", e, err)
-	}
-	if err := b.pool.Apply(ctx, "dead", []uint32{0}, nil, refuse); !errors.Is(err, ErrGone) {
-		t.Errorf("a rule on a dead client: %v", err)
-	}
-	if _, err := b.pool.Peers(ctx, 0); !errors.Is(err, ErrGone) {
+	if _, err := b.pool.Peers(t.Context(), 0); !errors.Is(err, ErrGone) {
 		t.Errorf("a dead client's connections: %v", err)
 	}
-	if err := b.pool.Apply(ctx, "both", []uint32{0, 1}, nil, refuse); err != nil {
-		t.Errorf("a rule on all who live: %v", err)
+	if err := b.pool.Skew(t.Context(), 0, time.Second); !errors.Is(err, ErrGone) {
+		t.Errorf("a dead client's clock: %v", err)
 	}
-	if _, err := b.pool.Lift(ctx, "both"); err != nil {
-		t.Error(err)
+	if peers, err := b.pool.Peers(t.Context(), 1); err != nil || len(peers) == 0 {
+		t.Errorf("the other client is connected to %q, %v", peers, err)
+	}
+	if err := b.pool.Skew(t.Context(), 7, time.Second); err == nil {
+		t.Error("the clock of a client that does not exist")
 	}
 	b.leaves(t, 0)
 }
 
-// Of a stopped process nobody can say what is in force: the rule is refused,
-// nowhere in force, and gone when the process goes on.
-func TestRuleOnTheStopped(t *testing.T) {
+// A stopped process answers no command, and a rule on it is in force all the
+// same.
+func TestStoppedClient(t *testing.T) {
 	b := atWork(t)
 	p := b.pool.Process(0)
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -130,9 +123,14 @@ func TestRuleOnTheStopped(t *testing.T) {
 	await(t, "the stop", func() bool { s, err := p.State(); return err == nil && s == 'T' })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	cut := faultnet.Rule{CutIn: true, CutOut: true}
-	if err := b.pool.Apply(ctx, "cut", []uint32{0, 1}, nil, cut); !errors.Is(err, context.Canceled) {
-		t.Errorf("a rule on a stopped client: %v", err)
+	if _, err := b.pool.Peers(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command to a stopped client: %v", err)
+	}
+	if err := b.proxies[0].Apply("refuse", faultnet.Rule{Refuse: true}); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.proxies[0].Lift("refuse"); e.Broken == 0 {
+		t.Errorf("the rule did %+v", e)
 	}
 	b.moves(t, 1)
 	if err := p.Signal(syscall.SIGCONT); err != nil {
@@ -153,7 +151,7 @@ func TestSkewedClient(t *testing.T) {
 		if n > 0 {
 			by = 0
 		}
-		if a := w.carryOut(errand{Serial: 5, Clients: []uint32{0}, Skew: &by}); a.Error != "" || a.Serial != 5 {
+		if a := w.carryOut(command{Serial: 5, Skew: &by}); a.Error != "" || a.Serial != 5 {
 			t.Errorf("answer %+v", a)
 		}
 		if d := time.Until(s.cfg.Clock.Now()).Round(time.Minute); d != by {
@@ -164,7 +162,7 @@ func TestSkewedClient(t *testing.T) {
 	}
 	s.reached = make(chan struct{})
 	w = must[*worker](t)(openWorker(t.Context(), b.specs()[0], only(s)))
-	if a := w.carryOut(errand{Clients: []uint32{1}, Peers: true}); a.Error == "" {
+	if a := w.carryOut(command{Client: 1}); a.Error == "" {
 		t.Error("a client that is not there has no error")
 	}
 	now := b.clock.Now()
@@ -199,9 +197,8 @@ func (s slowToClose) Close() error {
 	return nil
 }
 
-// A worker whose clients are closing does what it is told: one may be waiting
-// for its wire.
-func TestErrandWhileClosing(t *testing.T) {
+// A worker whose clients are closing carries out commands.
+func TestCommandWhileClosing(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
 	s := slowToClose{&script{}, make(chan struct{}), make(chan struct{})}
 	inR, inW := io.Pipe()
@@ -228,7 +225,7 @@ func TestErrandWhileClosing(t *testing.T) {
 	}
 	say(order{Stop: true})
 	<-s.closing
-	say(order{Errand: &errand{Serial: 9, Clients: []uint32{0}, Lift: true, Rule: "cut"}})
+	say(order{Command: &command{Serial: 9}})
 	if r := hear(); r.Answer == nil || r.Answer.Serial != 9 || r.Answer.Error != "" {
 		t.Errorf("%+v", r)
 	}
@@ -241,44 +238,47 @@ func TestErrandWhileClosing(t *testing.T) {
 	}
 }
 
-// A client dials from the address that it was given, and what it was told to
-// dial instead.
-func TestSourceAndVia(t *testing.T) {
+// A client dials from the address, and through the proxy, that the specification
+// names for it.
+func TestSourceAndProxy(t *testing.T) {
 	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
-	came := make(chan string, 1)
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
+	server := l.Addr().String()
+	proxy := must[*faultnet.Proxy](t)(faultnet.ListenDialer())
+	defer proxy.Close()
+	source := net.IPv4(127, 77, 0, 9)
+	for _, set := range []func(*Spec){
+		func(s *Spec) { s.Sources = map[uint32]net.IP{0: source} },
+		func(s *Spec) { s.Proxies = map[uint32]string{0: proxy.Addr()} },
+	} {
+		b := prepare(t, testScenario(1, 1))
+		spec := b.specs()[0]
+		set(&spec)
+		direct := spec.Proxies == nil
+		line := must[[]byte](t)(json.Marshal(spec)) // as a worker gets it
+		spec = Spec{}
+		if err := json.Unmarshal(line, &spec); err != nil {
+			t.Fatal(err)
 		}
+		s := &script{}
+		w := must[*worker](t)(openWorker(t.Context(), spec, only(s)))
+		defer w.close()
+		if s.cfg.Directory != nil || s.cfg.Topology != "" {
+			t.Errorf("opened with %+v", s.cfg)
+		}
+		c := must[net.Conn](t)(s.cfg.Dial(t.Context(), "tcp", server))
 		defer c.Close()
-		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		came <- host
-	}()
-	b := prepare(t, testScenario(1, 1))
-	spec := b.specs()[0]
-	source := net.IPv4(127, 0, 0, 1)
-	spec.Sources = map[uint32]net.IP{0: source}
-	spec.Via = map[uint32]map[string]string{0: {"far:1": l.Addr().String()}}
-	line := must[[]byte](t)(json.Marshal(spec)) // as a worker gets it
-	spec = Spec{}
-	if err := json.Unmarshal(line, &spec); err != nil {
-		t.Fatal(err)
-	}
-	s := &script{}
-	w := must[*worker](t)(openWorker(t.Context(), spec, only(s)))
-	defer w.close()
-	if s.cfg.Directory != nil || s.cfg.Topology != "" {
-		t.Errorf("opened with %+v", s.cfg)
-	}
-	c := must[net.Conn](t)(s.cfg.Dial(t.Context(), "tcp", "far:1"))
-	defer c.Close()
-	if got := <-came; got != source.String() {
-		t.Errorf("it came from %s, want %s", got, source)
-	}
-	if a := w.carryOut(errand{Clients: []uint32{0}, Peers: true}); !slices.Equal(a.Peers, []string{"far:1"}) {
-		t.Errorf("connected to %q", a.Peers)
+		came := must[net.Conn](t)(l.Accept())
+		defer came.Close()
+		if host, _, _ := net.SplitHostPort(came.RemoteAddr().String()); direct && host != source.String() {
+			t.Errorf("it came from %s, want %s", host, source)
+		}
+		if through := c.RemoteAddr().String() == proxy.Addr(); through == direct {
+			t.Errorf("connected to %s, want direct %v", c.RemoteAddr(), direct)
+		}
+		if a := w.carryOut(command{}); !slices.Equal(a.Peers, []string{server}) {
+			t.Errorf("connected to %q", a.Peers)
+		}
 	}
 }
 
