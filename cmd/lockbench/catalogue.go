@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// catalogue tells the scenario package what it has to know of our recipes.
+// catalogue has what the scenario package needs to know about our recipes.
 func catalogue() scenario.Catalogue {
 	var facts []scenario.RecipeFacts
 	for _, r := range all.Recipes() {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// checking is what the flags of check ask for.
+// checking has the flags of check.
 type checking struct {
 	format  string
 	model   measure.Model
@@ -30,21 +30,21 @@ func (a *app) checkCommand() *cobra.Command {
 	var o checking
 	cmd := &cobra.Command{
 		Use:   "check DIR|FILE...",
-		Short: "Check a run, or anybody's history, again",
-		Long: `Check reads recorded histories and judges them again.
+		Short: "Check a run or any history again",
+		Long: `Read recorded histories and judge them again.
 
-Given a run's folder, or a scenario's, it judges by what the scenarios expect.
+For the folder of a run or a scenario, compare the result with the expectations of the scenario.
 
-Given a history it judges by the raw verdict: 0 safe, 3 unsafe, stuck or promise broken, 5 unknown or
-damaged, 2 if it holds not one readable record. A history is a file of ours, of JSON lines, or of EDN as
-Jepsen writes it; "-" is standard input. Logs of your own lock can be checked so: docs/history-format.md
-says what a line needs. What the lock promised is told by --model; without it the history is judged
-as a lease that may end whenever it is not renewed, which accuses least.
+For a history, exit with the raw verdict: 0 safe, 3 unsafe, stuck or guarantee broken, 5 unknown or
+damaged, 2 without a readable record. A history is a file of lockbench, JSON lines, or Jepsen's EDN;
+"-" is standard input. The logs of your own lock can be checked too: see docs/history-format.md for the
+format of a line. --model states the guarantee of the lock. Without it the lock is assumed to be a
+lease that can end whenever it is not renewed, which accuses least.
 
-With --format json there is one document for each history, one after another.
+--format json prints one document per history.
 
---explain N draws the N-th violation as a timeline. --export writes the history in another format
-instead of judging it.`,
+--explain N draws violation N as a timeline. --export writes the history in another format instead of
+judging it.`,
 		Example: `  lockbench check results/2026-01-31T120000-quick
   lockbench check --model lease --ttl 30s production-lock.jsonl
   lockbench check --model mutex jepsen/store/latest/history.edn --explain 1`,
@@ -60,29 +60,28 @@ instead of judging it.`,
 				return usage(fmt.Errorf("--ttl %v is for --model lease; a %s has none", o.model.TTL, o.model.Kind))
 			}
 			if o.model.TTL < 0 || o.model.Takeover < 0 || o.explain < 0 {
-				return usage(errors.New("--ttl, --takeover and --explain want nothing below zero"))
+				return usage(errors.New("--ttl, --takeover and --explain must not be negative"))
 			}
 			if _, ok := exporters()[o.export]; !ok && o.export != "" {
 				return usage(fmt.Errorf("--export %s: want jsonl or edn", o.export))
 			}
 			if o.export != "" && (o.explain != 0 || o.format == "json") {
-				return usage(errors.New("--export writes the history and judges nothing; leave --explain and --format out"))
+				return usage(errors.New("--export does not judge the history; leave --explain and --format out"))
 			}
 			return a.check(args, o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "text", "text or json")
-	f.StringVar(&o.model.Kind, "model", "", "what a history's lock promised: "+strings.Join(measure.Models(), ", "))
-	f.DurationVar(&o.model.TTL, "ttl", 0, "lease: how long the server keeps it by its clock (0: it may end at any moment)")
-	f.DurationVar(&o.model.Takeover, "takeover", 0, "how long a free and wanted key may stay without a holder (0: liveness is not judged)")
-	f.IntVar(&o.explain, "explain", 0, "draw the N-th violation, as the check numbers them")
+	f.StringVar(&o.model.Kind, "model", "", "guarantee of the lock: "+strings.Join(measure.Models(), ", "))
+	f.DurationVar(&o.model.TTL, "ttl", 0, "for a lease: how long the server keeps it (0: it can end at any time)")
+	f.DurationVar(&o.model.Takeover, "takeover", 0, "longest time that a key may stay free while clients wait (0: do not judge liveness)")
+	f.IntVar(&o.explain, "explain", 0, "draw violation N, as numbered by check")
 	f.StringVar(&o.export, "export", "", "write the history as jsonl or edn instead of judging it")
 	return cmd
 }
 
-// check judges each path; of their exit codes the first of the usual order
-// wins.
+// check judges each path; the gravest exit code counts.
 func (a *app) check(paths []string, o checking) error {
 	worst := exitOK
 	var errs, unexplained []error
@@ -102,7 +101,7 @@ func (a *app) check(paths []string, o checking) error {
 		}
 		worst = graver(worst, a.code)
 	}
-	// Of several histories it is enough that one has such a violation.
+	// It is enough if one of several histories has that violation.
 	if len(unexplained) == len(paths) {
 		errs = append(errs, unexplained...)
 	}
@@ -116,7 +115,7 @@ func (a *app) checkPath(path string, o checking) error {
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return usage(fmt.Errorf("%w; give a run's folder, a scenario's folder or a history file", err))
+		return usage(fmt.Errorf("%w; want a run's folder, a scenario's folder or a history file", err))
 	}
 	switch {
 	case !st.IsDir():
@@ -128,22 +127,22 @@ func (a *app) checkPath(path string, o checking) error {
 		return a.checkScenarios(scenario.Document{}, []string{path}, o)
 	case exists(filepath.Join(path, scenario.FileSuite)), exists(filepath.Join(path, scenario.FileResult)):
 		if o.export != "" {
-			return usage(fmt.Errorf("--export takes one history at a time: name one of the folders in %s", filepath.Join(path, scenario.DirScenarios)))
+			return usage(fmt.Errorf("--export takes one history: name one of the folders in %s", filepath.Join(path, scenario.DirScenarios)))
 		}
 		return a.checkRun(path, o)
 	}
-	return a.checkFile(path, o) // perhaps a folder of clients' files
+	return a.checkFile(path, o) // can be a folder with a file per client
 }
 
 // checkRun judges every scenario of a run's folder, finished or not.
 func (a *app) checkRun(dir string, o checking) error {
 	if run.Live(dir) {
-		fmt.Fprintln(a.stderr, "lockbench: this run is still going on; what it has written so far is checked")
+		fmt.Fprintln(a.stderr, "lockbench: the run is still running; checking what it has written so far")
 	}
 	doc, err := run.LoadDocument(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		fmt.Fprintln(a.stderr, "lockbench: this run did not finish: no "+scenario.FileResult+"; what its scenarios left is checked")
+		fmt.Fprintln(a.stderr, "lockbench: the run did not finish (no "+scenario.FileResult+"); checking the histories of its scenarios")
 		doc.Interrupted = true
 	case err != nil:
 		return usage(fmt.Errorf("%s: %w", filepath.Join(dir, scenario.FileResult), err))
@@ -153,14 +152,13 @@ func (a *app) checkRun(dir string, o checking) error {
 		return err
 	}
 	if len(scenarios) == 0 {
-		return fmt.Errorf("%s: %w: no scenario has begun", dir, history.ErrNoRecords)
+		return fmt.Errorf("%s: %w: no scenario began", dir, history.ErrNoRecords)
 	}
 	return a.checkScenarios(doc, scenarios, o)
 }
 
-// checkScenarios judges scenarios by their folders. What doc says of ones that
-// did not run (missing backends) stands as it is; what it says of any other is
-// taken only from the scenario's files.
+// checkScenarios judges scenarios by their folders. From doc it takes only the
+// scenarios that did not run, for example because of a missing backend.
 func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) error {
 	folders := map[string]string{}
 	var order []string
@@ -183,7 +181,7 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 		if !ok {
 			r := known[name]
 			if r.Status == scenario.StatusDone {
-				r = unproved(r, name, "its folder is gone: nothing proves what result.json says of it")
+				r = unproved(r, name, "its folder is missing, so nothing proves its result in result.json")
 			}
 			out.Scenarios = append(out.Scenarios, r)
 			continue
@@ -199,8 +197,8 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 		}
 		out.Scenarios = append(out.Scenarios, r)
 	}
-	// Nobody interrupted the check: what is certain of a run that was cut short
-	// is judged as ever, and the rest is inconclusive.
+	// Known answers of an interrupted run count as usual; otherwise it is
+	// inconclusive.
 	whole := out
 	whole.Interrupted = false
 	a.code = judge(whole)
@@ -243,15 +241,15 @@ func (a *app) explainOne(scenarios []scenario.Result, n int) error {
 	if total == 0 {
 		return usage(fmt.Errorf("--explain %d: %w", n, errNoViolation))
 	}
-	return usage(fmt.Errorf("--explain %d: %w of that number: the check shows %d; only the first few of each class are kept", n, errNoViolation, total))
+	return usage(fmt.Errorf("--explain %d: %w: the check shows %d violations; only the first few of each class are kept", n, errNoViolation, total))
 }
 
-// errNoViolation is what there is to say where --explain asks for a violation
-// that the check does not show.
-var errNoViolation = errors.New("there is no violation to explain")
+// errNoViolation is returned if --explain names a violation that the check does not
+// show.
+var errNoViolation = errors.New("no violation to explain")
 
-// unproved is the result of a scenario whose files do not show it any more:
-// its name and plan stand, its answers do not.
+// unproved is the result of a scenario whose files no longer prove its answers: they
+// become unknown.
 func unproved(r scenario.Result, name, why string) scenario.Result {
 	r.Name, r.Status, r.Reason, r.AsExpected = name, scenario.StatusInterrupted, why, nil
 	r.Safety = scenario.Safety{
@@ -278,11 +276,11 @@ func (a *app) remeasure(dir string) (scenario.Result, error) {
 	return r, err
 }
 
-// printSafety prints one scenario, its name in a column of the given width; n
-// counts the violations printed.
+// printSafety prints one scenario, with its name in a column of the given width; n
+// counts the printed violations.
 func (a *app) printSafety(r scenario.Result, width int, n *int) {
 	s := r.Safety
-	mark := "as expected"
+	mark := "passed"
 	switch {
 	case r.Status != scenario.StatusDone:
 		mark = string(r.Status) + ": " + r.Reason
@@ -291,7 +289,7 @@ func (a *app) printSafety(r scenario.Result, width int, n *int) {
 	case !*r.AsExpected:
 		mark = "NOT AS EXPECTED"
 	}
-	fmt.Fprintf(a.stdout, "%-*s  %-7s  promise %-7s  %-7s  %s\n", width, r.Name, s.Verdict, s.Promise, s.Liveness, mark)
+	fmt.Fprintf(a.stdout, "%-*s  %-7s  guarantee %-7s  %-7s  %s\n", width, r.Name, s.Verdict, s.Promise, s.Liveness, mark)
 	for _, line := range r.Surprises {
 		fmt.Fprintf(a.stdout, "    %s\n", line)
 	}

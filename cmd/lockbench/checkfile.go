@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// checkFile judges one history by its raw verdict. Beside its scenario's file
-// the recipe is known, unless the flags say what to judge it by.
+// checkFile judges one history by its raw verdict. The recipe is known from the
+// scenario file beside it, unless flags name a model.
 func (a *app) checkFile(path string, o checking) error {
 	dir := filepath.Dir(path)
 	if exists(filepath.Join(dir, scenario.FileScenario)) && filepath.Base(path) == scenario.FileHistory && o.model == (measure.Model{}) && o.export == "" {
@@ -27,8 +27,7 @@ func (a *app) checkFile(path string, o checking) error {
 	return a.checkHistory(path, filepath.Base(path), o)
 }
 
-// checkHistory judges a history of which nothing is known but what the flags
-// say; name is what it is called.
+// checkHistory judges a history by the flags alone; name is shown in the output.
 func (a *app) checkHistory(path, name string, o checking) error {
 	if o.export == "" && size(path) > inMemory {
 		return a.checkLarge(path, name, o)
@@ -36,7 +35,7 @@ func (a *app) checkHistory(path, name string, o checking) error {
 	h, err := history.Read(path)
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
-		return fmt.Errorf("%w; docs/history-format.md tells what can be read", err)
+		return fmt.Errorf("%w; see docs/history-format.md for the formats", err)
 	case err != nil:
 		return usage(err)
 	case o.export != "":
@@ -45,30 +44,29 @@ func (a *app) checkHistory(path, name string, o checking) error {
 	return a.rawAnswer(name, measure.Bare(h, o.model), o)
 }
 
-// inMemory is the size of a history, in bytes, that is checked in memory as a
-// whole. A larger one is taken apart by key first, beside itself on disk.
+// inMemory is the size in bytes up to which a history is checked in memory. A
+// larger one is first split by key, on disk.
 const inMemory = 256 << 20
 
 func size(path string) int64 {
 	st, err := os.Stat(path)
 	if err != nil {
-		return 0 // who reads it will say why
+		return 0 // reading it reports the error
 	}
 	return st.Size()
 }
 
-// sparingly is how much garbage, in percent of what is in use, may lie about in
-// the check of a large history: nearly all memory is in a few large pieces, so
-// that collecting is cheap, and as much garbage as is usual would not be.
-const sparingly = 10
+// lowGarbage is the GC percentage for a large history: nearly all memory is in a few
+// large allocations, so that collecting is cheap and garbage is not.
+const lowGarbage = 10
 
 // checkLarge is checkHistory key by key.
 func (a *app) checkLarge(path, name string, o checking) (err error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(sparingly))
+	defer debug.SetGCPercent(debug.SetGCPercent(lowGarbage))
 	k, err := history.ReadKeyed(path, "")
 	switch {
 	case errors.Is(err, history.ErrNoRecords):
-		return fmt.Errorf("%w; docs/history-format.md tells what can be read", err)
+		return fmt.Errorf("%w; see docs/history-format.md for the formats", err)
 	case err != nil:
 		return usage(err)
 	}
@@ -84,31 +82,31 @@ func exporters() map[string]func(io.Writer, *history.History) error {
 	return map[string]func(io.Writer, *history.History) error{"jsonl": history.WriteJSONL, "edn": history.WriteEDN}
 }
 
-// stdinPath stands for standard input.
+// stdinPath means standard input.
 const stdinPath = "-"
 
-// checkStdin judges what comes from standard input. It is read to its end
-// first: the formats tell at their ends whether they are whole.
+// checkStdin judges standard input. It reads all of it first, since only the end of
+// a history shows whether it is complete.
 func (a *app) checkStdin(o checking) (err error) {
 	f, err := os.CreateTemp("", "lockbench-stdin-")
 	if err != nil {
-		return fmt.Errorf("keep standard input: %w", err)
+		return fmt.Errorf("store standard input: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	_, err = io.Copy(f, a.stdin)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("keep standard input: %w", err)
+		return fmt.Errorf("store standard input: %w", err)
 	}
 	return a.checkHistory(f.Name(), "standard input", o)
 }
 
-// judged is the JSON of what a single history showed.
+// judged is the JSON result of a single history.
 type judged struct {
 	History string          `json:"history"` // the file's name
 	Safety  scenario.Safety `json:"safety"`  // as in result.json
 }
 
-// rawAnswer prints what a single history showed.
+// rawAnswer prints the result of a single history.
 func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
 	a.code = rawVerdict(s)
 	if o.explain > 0 {
@@ -118,9 +116,9 @@ func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
 		return a.printJSON(judged{History: name, Safety: s})
 	}
 	if s.Liveness == scenario.Undecided && s.TakeoverBoundNS == 0 {
-		s.Why["liveness"] += " (--takeover tells one)"
+		s.Why["liveness"] += " (set --takeover)"
 	}
-	fmt.Fprintf(a.stdout, "verdict %s: %s\npromise %s: %s\nliveness %s: %s\n", s.Verdict, s.Why["verdict"], s.Promise, s.Why["promise"], s.Liveness, s.Why["liveness"])
+	fmt.Fprintf(a.stdout, "verdict %s: %s\nguarantee %s: %s\nliveness %s: %s\n", s.Verdict, s.Why["verdict"], s.Promise, s.Why["promise"], s.Liveness, s.Why["liveness"])
 	for _, d := range s.Damage {
 		fmt.Fprintf(a.stdout, "damage: %s\n", d)
 	}

@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "What this machine has and lacks",
 		Long: `Doctor looks for every backend's server, and tries what else experiments may need. It changes nothing.
 It ends with 0 if every backend can be had, else with 5.`,
-		Args: argCount(cobra.NoArgs, "no argument"),
+		Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))

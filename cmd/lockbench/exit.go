@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// exitCode is what the command ends with. Where several apply, the first of
-// this order wins: usage, internal, unsafe, inconclusive, threshold.
+// exitCode is the exit status. If several apply, the first of this order wins:
+// usage, internal, unsafe, inconclusive, threshold.
 type exitCode int
 
 const (
@@ -26,16 +26,16 @@ const (
 
 const exitCodesHelp = `Exit codes, the first that applies:
 
-    2  usage or configuration is wrong (also: not one readable record in a history)
-    1  an internal error, or a server that would not start
-    3  safety, promise or liveness not as expected, or a property not as promised
-    5  inconclusive: unknown where an answer was expected, a missing backend, a missed fault, a damaged history
+    2  invalid usage or configuration (also: a history without a readable record)
+    1  internal error, or a server did not start
+    3  verdict, guarantee or liveness not as expected, or a property not as guaranteed
+    5  inconclusive: unknown where an answer was expected, missing backend, missed fault or damaged history
     4  a performance threshold was not met
-    0  all as expected
-  130  interrupted; the report was still written
+    0  all passed
+  130  interrupted; the report was written
 `
 
-// usageError is an error of the caller's, for exit code 2.
+// usageError is an error in the command line or its files, for exit code 2.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -103,7 +103,7 @@ func judge(d scenario.Document) exitCode {
 	return exitOK
 }
 
-// graver is the one of two codes that comes first in the order of exitCode.
+// graver is the code of the two that comes first in the order of exitCode.
 func graver(a, b exitCode) exitCode {
 	for _, c := range []exitCode{exitInterrupted, exitUsage, exitInternal, exitUnsafe, exitInconclusive, exitThreshold} {
 		if a == c || b == c {
@@ -113,9 +113,9 @@ func graver(a, b exitCode) exitCode {
 	return exitOK
 }
 
-// surprisingSafety reports whether one of the three answers is definite and
-// not the expected one, or a property was measured that is not the promised
-// one; what else can be not as expected are thresholds.
+// surprisingSafety reports whether one of the three answers is known and not the
+// expected one, or a property is known and not as guaranteed. Other expectations
+// are thresholds.
 func surprisingSafety(r scenario.Result) bool {
 	differs := func(want, got string) bool {
 		return want != "" && got != scenario.Undecided && got != want

@@ -13,10 +13,10 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// explainWidth is what a line of an explanation may fill.
+// explainWidth is the width of an explanation.
 const explainWidth = 100
 
-// moment is one line of an explanation: what one client did.
+// moment is one line of an explanation: an event of one client.
 type moment struct {
 	at     int64
 	client uint32
@@ -25,9 +25,9 @@ type moment struct {
 	fault  bool
 }
 
-// explain draws a witness as a table: time goes down, each client has a
-// column, and a bar in it stands for a hold as its client saw it. The faults that
-// were in force have the last column.
+// explain draws a witness as a table: time goes down, each client has a column, and
+// a bar in it is a hold as the client observed it. The last column has the faults
+// that were in force.
 func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults []scenario.FaultResult) {
 	key := x.KeyName
 	if key == "" {
@@ -93,11 +93,11 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 			}
 		}
 		cells[k] = m.text
-		// Of a stuck key the hold before it, which has no end, is not one that clashes.
+		// The earlier hold of a stuck key has no end, and is not an overlap.
 		if both > 1 && m.held > 0 && x.Class != string(checker.StuckKey) {
 			note := " <- " + counted(both) + " hold it"
 			if last := len(cells) - 1; k < last && len(m.text+note) >= column {
-				k = last // beside the grant it would push the columns after it aside
+				k = last // beside the grant it would shift the columns after it
 			}
 			cells[k] += note
 		}
@@ -114,7 +114,7 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 	}
 }
 
-// causeText is the line that tells of a violation's cause.
+// causeText is the line about the cause of a violation.
 func causeText(cause string) string {
 	if cause == checker.NoKnownCause {
 		return cause
@@ -122,7 +122,7 @@ func causeText(cause string) string {
 	return "cause: " + cause
 }
 
-// faultMoments are the beginnings and ends of a witness's faults.
+// faultMoments are the beginnings and ends of the faults of a witness.
 func faultMoments(x scenario.Witness, faults []scenario.FaultResult) []moment {
 	var list []moment
 	for _, f := range faults {
@@ -149,7 +149,7 @@ func clientName(c scenario.WitnessCall) string {
 	case c.Name != "":
 		return c.Name
 	case c.Client == history.Controller:
-		return "the register"
+		return "the counter"
 	}
 	return fmt.Sprintf("client %d", c.Client)
 }
@@ -187,8 +187,8 @@ func momentsOf(calls []scenario.WitnessCall) []moment {
 	return list
 }
 
-// holdsBefore reports whether c is the first of the calls that ends the hold of
-// its attempt.
+// holdsBefore reports whether c is the first call that ends the hold of its
+// attempt.
 func holdsBefore(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
 	granted, first := false, true
 	for _, o := range calls {

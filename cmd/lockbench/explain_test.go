@@ -31,5 +31,5 @@ func TestExplainColumns(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("nothing tells that both hold it:\n%s", out.String())
+	t.Errorf("no line says that both hold it:\n%s", out.String())
 }

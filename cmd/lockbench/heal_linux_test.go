@@ -36,7 +36,7 @@ const deadRunSaid = "dead run r0123abcd: fault leader-cut-1 was still in force: 
 func TestHeal(t *testing.T) {
 	temp := t.TempDir()
 	dir := deadRun(t, temp)
-	for _, want := range []string{deadRunSaid, "nothing was left behind\n"} {
+	for _, want := range []string{deadRunSaid, "nothing to clean up\n"} {
 		cmd := exec.Command("lockbench", "heal")
 		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 		out, err := cmd.CombinedOutput()

@@ -7,16 +7,15 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// shortHold is below what the hand-over of a contended lock takes on most
-// servers: with holds that short the lock is free for most of the time.
+// shortHold is about the handoff of a contended lock on most servers: with shorter
+// holds the lock is free most of the time.
 const shortHold = 10 * time.Millisecond
 
-// tellingHold is one that a fault can hardly miss.
-const tellingHold = "50ms"
+// longHold is a hold that a fault can hardly miss.
+const longHold = "50ms"
 
-// holdHint says that a fault on servers, which does not wait for a holder, will
-// hardly meet one, since holds are as short as they are where nobody says
-// otherwise; "" if nothing needs to be said.
+// holdHint warns that a fault on servers, which does not wait for a holder, will
+// probably miss one because the default holds are short; "" without a warning.
 func holdHint(scenarios []scenario.Scenario) string {
 	for _, sc := range scenarios {
 		for _, f := range sc.Faults {
@@ -24,7 +23,7 @@ func holdHint(scenarios []scenario.Scenario) string {
 			if !ok || kind.OnClient() || kind.Target == scenario.TargetServing || f.Step != "" || f.After > 0 || sc.Workload.Hold.A >= shortHold {
 				continue
 			}
-			return fmt.Sprintf("a hold lasts %s, so that hardly any stands when %s comes, and safe says little: --hold %s, or --step held, lets it meet a holder", sc.Workload.Hold, kind, tellingHold)
+			return fmt.Sprintf("a hold lasts only %s, so %s will probably not hit a holder and a safe verdict means little; use --hold %s or --step held", sc.Workload.Hold, kind, longHold)
 		}
 	}
 	return ""

@@ -236,7 +236,7 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 	}
 	// Once more finds nothing, and does no harm.
 	out, err := command("heal").CombinedOutput()
-	if err != nil || string(out) != "nothing was left behind\n" {
+	if err != nil || string(out) != "nothing to clean up\n" {
 		k.wrong = append(k.wrong, fmt.Sprintf("lockbench heal: %v, %s", err, out))
 	}
 	return k, nil

@@ -23,7 +23,7 @@ func (a *app) listCommand() *cobra.Command {
 	var format string
 	what := []string{"recipes", "properties", "workloads", "faults", "suites"}
 	cmd := &cobra.Command{
-		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites", Short: "List what there is, or all about some recipes or faults", ValidArgs: what,
+		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites", Short: "List recipes, properties, workloads, faults or suites", ValidArgs: what,
 		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
@@ -36,7 +36,7 @@ func (a *app) listCommand() *cobra.Command {
 				return a.explainFaults(format, args[1:])
 			}
 			if len(args) > 1 {
-				return usage(fmt.Errorf("list %s takes no further words, and got %s", args[0], strings.Join(args[1:], " ")))
+				return usage(fmt.Errorf("list %s takes no arguments, got %s", args[0], strings.Join(args[1:], " ")))
 			}
 			switch args[0] {
 			case "properties":
@@ -52,7 +52,7 @@ func (a *app) listCommand() *cobra.Command {
 				}
 				return a.listEntries(format, entries(list))
 			}
-			return usage(fmt.Errorf("no list of %q; there are %s", args[0], strings.Join(what, ", ")))
+			return usage(fmt.Errorf("no list %q; want one of %s", args[0], strings.Join(what, ", ")))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")

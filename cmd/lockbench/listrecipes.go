@@ -22,7 +22,7 @@ type listedRecipe struct {
 	Document   string   `json:"document"`
 	Fails      string   `json:"fails,omitempty"`
 	Bound      string   `json:"bound"`
-	Takeover   string   `json:"takeover,omitempty"` // the bound of it, for a TTL of 4s
+	Takeover   string   `json:"takeover,omitempty"` // takeover bound for a TTL of 4s
 	Has        []string `json:"has"`
 	Steps      []string `json:"steps"`
 	Fencing    bool     `json:"fencing"`
@@ -31,12 +31,11 @@ type listedRecipe struct {
 	RoundTrips int      `json:"round_trips"`
 	Requests   []string `json:"requests"`
 	Topologies []string `json:"topologies"`
-	// Apart lists those on which it is known to have a holder at each server.
+	// Apart lists topologies on which each server grants the lock on its own.
 	Apart []string `json:"apart,omitempty"`
 }
 
-// exampleTTL is the lease for which the list tells a takeover bound: one that
-// every backend serves.
+// exampleTTL is the TTL of the listed takeover bounds; every backend serves it.
 const exampleTTL = 4 * time.Second
 
 func describeRecipe(i impls.Info) listedRecipe {
@@ -51,7 +50,7 @@ func describeRecipe(i impls.Info) listedRecipe {
 	return l
 }
 
-// inOrder sorts properties as the suite measures them.
+// inOrder sorts properties in the order of the properties suite.
 func inOrder(has []impls.Property) []impls.Property {
 	var out []impls.Property
 	for _, p := range impls.Properties() {
@@ -62,7 +61,7 @@ func inOrder(has []impls.Property) []impls.Property {
 	return out
 }
 
-// texts is never nil, so that JSON has an empty list.
+// texts is never nil, so that JSON has an empty list instead of null.
 func texts[T ~string](list []T) []string {
 	out := make([]string, 0, len(list))
 	for _, x := range list {
@@ -71,8 +70,7 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// listRecipes prints the recipes, all or those named, one named by its backend
-// alone standing for all of it.
+// listRecipes prints all recipes, or those with the given ids or backends.
 func (a *app) listRecipes(format string, ids []string) error {
 	var list []listedRecipe
 	found := map[string]bool{}
@@ -99,8 +97,8 @@ func (a *app) listRecipes(format string, ids []string) error {
 	return printRecipes(a.stdout, list, columns(a.stdout, 120), len(ids) > 0)
 }
 
-// printRecipes writes a recipe per block: what is short in columns, and beside
-// it what is told in words. In full it also tells what tests and suites need.
+// printRecipes writes a block per recipe: short facts in columns, and sentences
+// beside them. With full it also has the facts for tests and suites.
 func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error {
 	head := len("RECIPE")
 	for _, r := range list {
@@ -108,8 +106,8 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 	}
 	const short = "%-*s  %-10s  %-5s  %-5s  %5s  "
 	indent := head + len("  connection  woken  token  trips  ")
-	// Without room beside the columns the words go below them.
-	first, below := "WHAT IT IS", indent+40 > width
+	// In a narrow terminal the sentences go below the columns.
+	first, below := "DESCRIPTION", indent+40 > width
 	if below {
 		first, indent, width = "", 4, max(width, 44)
 	}
@@ -129,10 +127,10 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 		}
 		b.WriteString(columns)
 		facts := []struct{ name, text string }{
-			{"", r.Summary}, {"promises: ", r.Promise}, {"has: ", strings.Join(r.Has, ", ")}, {"fails: ", r.Fails}, {"from: ", r.Document},
+			{"", r.Summary}, {"guarantee: ", r.Promise}, {"properties: ", strings.Join(r.Has, ", ")}, {"fails: ", r.Fails}, {"source: ", r.Document},
 		}
 		if full {
-			takeover := "none: a dead holder's lock stays taken"
+			takeover := "none: the lock of a dead holder stays taken"
 			if r.Takeover != "" {
 				takeover = fmt.Sprintf("%s, for a TTL of %s", r.Takeover, exampleTTL)
 			}
@@ -141,8 +139,8 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 				steps = append(steps, string(impls.StepWoken))
 			}
 			facts = append(facts, []struct{ name, text string }{
-				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ") + "; and of every recipe " + strings.Join(scenario.Places(), ", ")},
-				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"each server grants it by itself on: ", strings.Join(r.Apart, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
+				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ") + "; for every recipe: " + strings.Join(scenario.Places(), ", ")},
+				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"each server grants the lock on its own on: ", strings.Join(r.Apart, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
 			}...)
 		}
 		beside := !below
@@ -163,7 +161,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 		}
 	}
 	b.WriteString("\n")
-	for _, line := range foldWords("BOUND: what ends the lock of a holder that died. TRIPS: round trips of an uncontended acquire and release together, those to several servers at once counted each. `lockbench list recipes ID` tells more of one, `lockbench list properties` what the words after \"has\" mean.", width) {
+	for _, line := range foldWords("BOUND: what ends the lock of a dead holder. TRIPS: round trips of an uncontended acquire and release together; parallel requests to several servers count one each. See `lockbench list recipes ID` for more about one recipe, and `lockbench list properties` for the properties.", width) {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

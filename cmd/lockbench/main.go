@@ -1,15 +1,15 @@
 // Lockbench benchmarks and chaos-tests distributed locks on Redis, etcd,
-// ZooKeeper, memcached and MySQL, and tells, with evidence, how fast each is,
-// what it costs, and when it lets two clients hold one lock.
+// ZooKeeper, memcached and MySQL. It shows, with evidence, how fast each lock is,
+// what it costs, and when it lets two clients hold it at once.
 //
 // Usage:
 //
 //	lockbench run [SUITE|FILE] [flags]   run a suite (default: quick), a suite file, or one experiment from flags
-//	lockbench check DIR|FILE...          check a run, or anybody's history, again
-//	lockbench report DIR...              rebuild the reports of a run; several runs side by side
+//	lockbench check DIR|FILE...          check a run or any history again
+//	lockbench report DIR...              rebuild the reports of a run, or compare several runs
 //	lockbench list recipes|workloads|faults|suites
-//	lockbench doctor                     what this machine has and lacks
-//	lockbench heal                       end what dead runs left behind
+//	lockbench doctor                     check this machine for servers and tools
+//	lockbench heal                       clean up after killed runs
 //	lockbench version
 //
 // Results go to stdout, progress to stderr. The exit codes are listed by
@@ -29,28 +29,27 @@ import (
 	"github.com/lockbench/lockbench/internal/netdrop"
 )
 
-// quiet drops what a driver would print of failed connections: it is in the
-// outcomes of the calls.
+// quiet drops the driver's messages about failed connections: the outcomes of the
+// calls have them.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
 func main() {
-	// Whether the kernel can drop packets is found out by this program, again.
+	// This program runs itself to find out whether the kernel can drop packets.
 	netdrop.MainIfProbe()
 	redis.SetLogger(quiet{}) // the driver has no other switch
-	// The conformance suite measures properties with processes of clients, which
-	// are this program again.
+	// This program is also the client process of the conformance suite.
 	conformance.MainIfClient(find)
-	// The first signal ends the run in order: faults are healed, the report is
-	// written. The second ends it at once: whatever is left dies with this
-	// process, by its parent-death signal, or by the next start's sweep.
+	// The first signal ends the run cleanly: faults are healed, the report is
+	// written. The second ends it at once: its processes die with this one, by
+	// their parent-death signal, or in the sweep of the next start.
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "lockbench: stopping; the report is still written (once more to stop at once)")
+		fmt.Fprintln(os.Stderr, "lockbench: stopping and writing the report (press Ctrl-C again to stop at once)")
 		cancel()
 		<-signals
 		os.Exit(int(exitInterrupted))

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// progress tells on stderr how a run goes on: one line that rewrites itself on
-// a terminal, one plain line per scenario otherwise.
+// progress prints the progress of a run on stderr: one line that is rewritten on a
+// terminal, otherwise one line per scenario.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -20,11 +20,11 @@ type progress struct {
 	color    bool
 	width    int               // columns of the terminal
 	names    int               // columns of the longest prefix
-	prefixes map[string]string // "[ 3/35] contended-redis-token-16c-r1", by the names of those under way
-	open     bool              // a rewritable line stands on the terminal
+	prefixes map[string]string // "[ 3/35] contended-redis-token-16c-r1", by the names of the running scenarios
+	open     bool              // the terminal shows a line that will be rewritten
 }
 
-// newProgress says what is to come, and then follows it.
+// newProgress prints the plan in a line.
 func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	terminal := isTerminal(w)
 	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80), prefixes: map[string]string{}}
@@ -32,11 +32,11 @@ func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	for _, sc := range plan.Scenarios {
 		p.names = max(p.names, counter+len(sc.Name))
 	}
-	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops, and still writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second)))
+	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops the run and writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second)))
 	return p
 }
 
-// progressPrefix is how the line of the i-th of n scenarios begins.
+// progressPrefix is the beginning of the line of the i-th of n scenarios.
 func progressPrefix(i, n int, name string) string {
 	return fmt.Sprintf("[%*d/%d] %s", len(fmt.Sprint(n)), i, n, name)
 }
@@ -95,7 +95,7 @@ func (p *progress) Done(r scenario.Result) {
 	delete(p.prefixes, r.Name)
 }
 
-// outcome is a scenario's result in a few words.
+// outcome summarises a result.
 func (p *progress) outcome(r scenario.Result) string {
 	switch r.Status {
 	case scenario.StatusDone:
@@ -113,7 +113,7 @@ func (p *progress) outcome(r scenario.Result) string {
 	case r.Workload.Kind == scenario.Properties:
 		words = append(words, measuredProperties(r.Properties))
 	case r.Workload.Kind != scenario.Uncontended:
-		words = append(words, fmt.Sprintf("%s, promise %s, %s", s.Verdict, s.Promise, s.Liveness))
+		words = append(words, fmt.Sprintf("%s, guarantee %s, %s", s.Verdict, s.Promise, s.Liveness))
 	}
 	switch {
 	case s.Overlaps == 1:
@@ -134,8 +134,8 @@ func (p *progress) outcome(r scenario.Result) string {
 	return text
 }
 
-// rateText is a number of grants a second. Holds of seconds leave few, which
-// rounded to none would look like a lock that was never granted.
+// rateText is a number of grants per second, with decimals if it is small: holds of
+// seconds must not show as 0/s.
 func rateText(perSecond float64) string {
 	if 0 < perSecond && perSecond < 9.95 {
 		return fmt.Sprintf("%.2g/s", perSecond)
@@ -143,7 +143,7 @@ func rateText(perSecond float64) string {
 	return fmt.Sprintf("%.0f/s", perSecond)
 }
 
-// measuredProperties sums up what was found of a recipe's properties.
+// measuredProperties summarises the properties of a recipe.
 func measuredProperties(list []scenario.Property) string {
 	has, differ := 0, []string{}
 	for _, p := range list {
@@ -156,7 +156,7 @@ func measuredProperties(list []scenario.Property) string {
 	}
 	text := fmt.Sprintf("has %d of %d properties", has, len(list))
 	if len(differ) > 0 {
-		text += "; not as promised: " + strings.Join(differ, ", ")
+		text += "; not as guaranteed: " + strings.Join(differ, ", ")
 	}
 	return text
 }
@@ -173,8 +173,8 @@ func (p *progress) paint(color, s string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-// rewrite replaces the line that stands there. One that were longer than the
-// terminal is wide would leave its first part behind.
+// rewrite replaces the current line. It cuts the line at the width of the terminal:
+// a wrapped line could not be replaced.
 func (p *progress) rewrite(line string) {
 	if rs := []rune(line); p.width > 1 && len(rs) >= p.width {
 		line = string(rs[:p.width-1])

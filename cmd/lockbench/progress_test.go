@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// What came of a scenario stands in one column, however long the names are.
+// The outcomes are in one column, whatever the length of the names.
 func TestProgressColumns(t *testing.T) {
 	names := []string{"short", "a-name-" + strings.Repeat("x", 60), "middling"}
 	var plan scenario.Resolved
@@ -32,7 +32,7 @@ func TestProgressColumns(t *testing.T) {
 	}
 }
 
-// A lock that is held for seconds is granted seldom, and yet it is granted.
+// A lock that is held for seconds has few grants, but not 0/s.
 func TestProgressSmallNumbers(t *testing.T) {
 	for perSecond, want := range map[float64]string{0: "0/s", 0.083: "0.083/s", 0.58: "0.58/s", 4: "4/s", 9.94: "9.9/s", 9.97: "10/s", 1234.4: "1234/s"} {
 		if got := rateText(perSecond); got != want {
@@ -40,7 +40,7 @@ func TestProgressSmallNumbers(t *testing.T) {
 		}
 	}
 	asExpected := true
-	for overlaps, want := range map[int64]string{0: "unsafe, promise kept, live", 1: "unsafe, promise kept, live; 1 overlap", 2: "unsafe, promise kept, live; 2 overlaps"} {
+	for overlaps, want := range map[int64]string{0: "unsafe, guarantee kept, live", 1: "unsafe, guarantee kept, live; 1 overlap", 2: "unsafe, guarantee kept, live; 2 overlaps"} {
 		r := scenario.Result{Status: scenario.StatusDone, AsExpected: &asExpected}
 		r.Workload.Kind = scenario.HotKey
 		r.Safety.Verdict, r.Safety.Promise, r.Safety.Liveness, r.Safety.Overlaps = scenario.Unsafe, scenario.Kept, scenario.Live, overlaps

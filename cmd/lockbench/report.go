@@ -17,15 +17,15 @@ func (a *app) reportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Rebuild the reports of a run; several runs side by side",
-		Long: `Report rebuilds report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from
-its result.json, and prints the table. Given several folders it puts the runs side by side instead, in
-a report.html and a report.md in the folder named by --out, and prints where that is.`,
+		Short: "Rebuild the reports of a run, or compare several runs",
+		Long: `Rebuild report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from its
+result.json, and print the text report. With several folders, also write a report.html and a
+report.md with the runs side by side into the folder --out, and print its path.`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range args {
 				if !exists(filepath.Join(dir, scenario.FileResult)) {
-					return usage(fmt.Errorf("%s: no %s: not the folder of a finished run (lockbench check tells what its histories hold)", dir, scenario.FileResult))
+					return usage(fmt.Errorf("%s has no %s: it is not the folder of a finished run; use lockbench check to read its histories", dir, scenario.FileResult))
 				}
 			}
 			for _, dir := range args {
@@ -49,7 +49,7 @@ a report.html and a report.md in the folder named by --out, and prints where tha
 				return reports.Table(a.stdout, doc, a.tableOptions())
 			}
 			if err := os.MkdirAll(out, 0o755); err != nil {
-				return fmt.Errorf("make the folder for the reports: %w", err)
+				return fmt.Errorf("create the folder for the reports: %w", err)
 			}
 			if err := reports.Several(args, out); err != nil {
 				return err
@@ -62,17 +62,17 @@ a report.html and a report.md in the folder named by --out, and prints where tha
 	return cmd
 }
 
-// doubt tells of scenarios whose histories no longer prove what result.json
-// says of them: the reports then show what once was measured, and the command
-// ends inconclusive.
+// doubt warns of scenarios whose histories no longer prove their result in
+// result.json: the reports show that result, and the command exits as
+// inconclusive.
 func (a *app) doubt(dir string) {
 	doc, err := run.LoadDocument(dir)
 	if err != nil {
-		return // whoever writes the reports tells of it
+		return // writing the report returns the error
 	}
 	for _, r := range doc.Scenarios {
 		if r.Status != scenario.StatusDone || r.Workload.Kind == scenario.Properties {
-			continue // that had no history to begin with
+			continue // it has no history
 		}
 		why := ""
 		h, err := history.Read(filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileHistory))
@@ -80,10 +80,10 @@ func (a *app) doubt(dir string) {
 		case err != nil:
 			why = err.Error()
 		case len(h.Damage) > len(r.Safety.Damage):
-			why = "its history has been damaged since: " + h.Damage[0].String()
+			why = "its history was damaged after the run: " + h.Damage[0].String()
 		}
 		if why != "" {
-			fmt.Fprintf(a.stderr, "lockbench: %s: what the report says of it cannot be proved any more: %s; see lockbench check %s\n", r.Name, why, dir)
+			fmt.Fprintf(a.stderr, "lockbench: %s: the reported result cannot be proved any more: %s; run lockbench check %s\n", r.Name, why, dir)
 			a.code = exitInconclusive
 		}
 	}

@@ -17,11 +17,11 @@ import (
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	code           exitCode // of a command that worked and has bad news
+	code           exitCode // of a command that ended without an error
 }
 
-// execute runs the command line and returns its exit code. It writes results
-// to stdout, everything else to stderr, and never exits by itself.
+// execute runs the command line and returns its exit code. It writes results to
+// stdout and everything else to stderr, and never calls os.Exit.
 func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) exitCode {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.root()
@@ -40,8 +40,8 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return exitFor(err)
 }
 
-// brief keeps an error of very many lines, such as a suite that is wrong
-// everywhere for one reason, to so many as can be read.
+// brief cuts an error of very many lines, such as a suite with the same mistake in
+// every scenario.
 func brief(err error) string {
 	const most = 20
 	lines := strings.Split(err.Error(), "\n")
@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lockbench",
 		Short:         "Benchmark and chaos-test distributed locks",
-		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached and MySQL,\nand tells, with evidence, how fast each is, what it costs, and when it lets two clients hold one lock.",
+		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached and MySQL.\nIt shows, with evidence, how fast each lock is, what it costs, and when it lets two clients hold it at once.",
 		Version:       version().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -67,7 +67,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand(), a.watchdogCommand())
-	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp})
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: exitCodesHelp})
 	return root
 }
 
@@ -82,10 +82,10 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("%w (see \"lockbench --help\")", err))
 }
 
-// helpCommand is cobra's, except that what there is no help for is an error.
+// helpCommand is cobra's, but an unknown topic is an error.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Help about a command",
+		Use: "help [COMMAND]", Short: "Show help for a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil {
@@ -99,8 +99,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// argCount turns cobra's complaints about arguments into usage errors that say
-// what is wanted.
+// argCount turns cobra's errors about arguments into usage errors that say what is
+// allowed.
 func argCount(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -114,5 +114,5 @@ func argCount(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	}
 }
 
-// find looks a recipe up in the catalogue.
+// find returns the recipe with an id.
 func find(id string) (impls.Recipe, bool) { return all.Find(id) }

@@ -142,7 +142,7 @@ func faultAlone(flags *pflag.FlagSet, args []string) error {
 	}
 	err := flags.Set("workload", scenario.GuardedCounter)
 	if !flags.Changed("hold") {
-		err = errors.Join(err, flags.Set("hold", tellingHold))
+		err = errors.Join(err, flags.Set("hold", longHold))
 	}
 	return err
 }

@@ -20,13 +20,13 @@ func (a *app) printFile(path string) error {
 }
 
 func (a *app) tableOptions() reports.TableOptions {
-	o := reports.TableOptions{Width: columns(a.stdout, 110)}
+	o := reports.TableOptions{Width: columns(a.stdout, 120)}
 	o.Color = isTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""
 	return o
 }
 
-// columns is the width to write for: COLUMNS where somebody set it, else the
-// terminal's, else a default.
+// columns is the width of the output: COLUMNS if it is set, else the width of the
+// terminal, else a default.
 func columns(w any, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -44,7 +44,7 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// shorten makes a path relative to the working folder where that is shorter.
+// shorten makes a path relative to the working folder if that is shorter.
 func shorten(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {

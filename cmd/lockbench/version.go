@@ -81,7 +81,7 @@ func (v buildVersion) String() string {
 func (a *app) versionCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version, the commit and the Go version", Args: argCount(cobra.NoArgs, "no argument"),
+		Use: "version", Short: "Print the version, the commit and the Go version", Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			switch format {
 			case "text":

@@ -8,11 +8,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// workerCommand is the process that hosts clients. The controller starts it
-// and speaks to it over stdin and stdout.
+// workerCommand is the process that hosts clients. The controller starts it and
+// communicates over stdin and stdout.
 func (a *app) workerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "worker", Short: "Host clients for a run (started by lockbench itself)", Hidden: true, Args: argCount(cobra.NoArgs, "no argument"),
+		Use: "worker", Short: "Host clients for a run (internal)", Hidden: true, Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := workloads.Main(cmd.Context(), a.stdin, a.stdout, a.stderr, find); err != nil {
 				return fmt.Errorf("worker: %w", err)

@@ -8,8 +8,9 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Moment tells a stamp as the time since the measured window began, finely
-// enough that two stamps of one witness differ. Both are of the history's clock.
+// Moment prints a stamp as the time since the beginning of the measured window, with
+// enough digits to tell the stamps of a witness apart. Both are on the history's
+// clock.
 func Moment(stamp, window int64) string {
 	if stamp < window {
 		return fmt.Sprintf("%.3f s before the window", time.Duration(window-stamp).Seconds())
@@ -19,7 +20,7 @@ func Moment(stamp, window int64) string {
 
 func (d *derivation) when(stamp int64) string { return Moment(stamp, d.samples.Start) }
 
-// length tells a time with three digits.
+// length prints a time with three digits.
 func length(ns int64) string {
 	x := time.Duration(ns)
 	unit := time.Duration(1)
@@ -32,7 +33,7 @@ func length(ns int64) string {
 	return x.Round(unit).String()
 }
 
-// sentence tells a witness to a person.
+// sentence describes a witness.
 func (d *derivation) sentence(w checker.Witness) string {
 	key := d.key(w.Key)
 	call := func(i int) history.Call {
@@ -49,47 +50,47 @@ func (d *derivation) sentence(w checker.Witness) string {
 		s = fmt.Sprintf("%s was granted %s at %s and still held it when %s was granted it at %s; both held it for %s",
 			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return), length(w.Length()))
 	case checker.DoubleHold:
-		s = fmt.Sprintf("%s was granted %s at %s and %s at %s, and the lock's own answers show that neither's hold had ended before the other's began",
+		s = fmt.Sprintf("%s was granted %s at %s and %s at %s, and by the lock's own replies neither hold had ended when the other began",
 			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return))
 	case checker.ZombieSuccess:
 		if a.Attempt == b.Attempt {
-			s = fmt.Sprintf("the lock confirmed a %s of %s on %s at %s, though that hold was over since the %s at %s",
+			s = fmt.Sprintf("the lock confirmed a %s by %s of %s at %s, although that hold had ended with the %s at %s",
 				last.Kind, d.client(a.Client), key, d.when(last.Return), b.Kind, d.when(b.Return))
 		} else {
-			s = fmt.Sprintf("%s was granted %s at %s; %s was granted it at %s, and yet the lock later confirmed a release or renewal of %s's hold",
+			s = fmt.Sprintf("%s was granted %s at %s; %s was granted it at %s, but the lock later confirmed a release or renewal of %s's hold",
 				d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return), d.client(a.Client))
 		}
 	case checker.EarlyExpiry:
-		s = fmt.Sprintf("%s was granted %s at %s, and %s was granted it at %s, while the first lease still had time and nobody had sent a release",
+		s = fmt.Sprintf("%s was granted %s at %s, and %s was granted it at %s, although the first lease had not expired and no release had been sent",
 			d.client(a.Client), key, d.when(a.Return), d.client(b.Client), d.when(b.Return))
 	case checker.LostLock:
-		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s was told that the lock was lost, though neither its client nor its lease had ended the hold",
+		s = fmt.Sprintf("%s was granted %s at %s; its %s at %s returned that the lock was lost, although neither the client nor its lease had ended the hold",
 			d.client(a.Client), key, d.when(a.Return), last.Kind, d.when(last.Return))
 	case checker.FalseDefinite:
-		s = fmt.Sprintf("%s's %s of %s at %s was told for certain that it had not got the lock (%s), and yet its %s at %s was confirmed",
+		s = fmt.Sprintf("%s's %s of %s at %s returned that it did not get the lock (%s), but its %s at %s was confirmed",
 			d.client(a.Client), a.Kind, key, d.when(a.Return), a.Outcome, last.Kind, d.when(last.Return))
 	case checker.UnexplainedBusy:
-		s = fmt.Sprintf("%s's %s of %s at %s was refused, though nobody can have held it then", d.client(a.Client), a.Kind, key, d.when(a.Return))
+		s = fmt.Sprintf("%s's %s of %s at %s returned busy, although no client can have held the lock then", d.client(a.Client), a.Kind, key, d.when(a.Return))
 	case checker.TokenRegression:
 		s = fmt.Sprintf("%s was granted %s at %s with token %d, and %s at %s with token %d, which is not greater",
 			d.client(a.Client), key, d.when(a.Return), a.Fence, d.client(b.Client), d.when(b.Return), b.Fence)
 	case checker.MissingToken:
 		s = fmt.Sprintf("%s was granted %s at %s without a fencing token", d.client(a.Client), key, d.when(a.Return))
 	case checker.LostUpdate:
-		s = fmt.Sprintf("the %s register of %s accepted %d writes of one more each and ended at %d, %d short",
-			register(last), key, last.Arg, last.Value, w.Count)
+		s = fmt.Sprintf("the %s counter of %s accepted %d increments and ended at %d: %d are lost",
+			counter(last), key, last.Arg, last.Value, w.Count)
 		if len(w.Calls) == 3 {
 			s += fmt.Sprintf("; %s (at %s) and %s (at %s) both wrote %d", d.client(a.Client), d.when(a.Return), d.client(b.Client), d.when(b.Return), a.Arg)
 		}
 	case checker.StaleWrite:
-		s = fmt.Sprintf("the %s register of %s accepted %s's write at %s with token %d", register(last), key, d.client(last.Client), d.when(last.Return), last.Fence)
+		s = fmt.Sprintf("the %s counter of %s accepted %s's write at %s with token %d", counter(last), key, d.client(last.Client), d.when(last.Return), last.Fence)
 		if len(w.Calls) == 2 {
-			s += fmt.Sprintf(", after it had seen token %d from %s", a.Fence, d.client(a.Client))
+			s += fmt.Sprintf(" after token %d from %s", a.Fence, d.client(a.Client))
 		}
 	case checker.StuckKey:
-		s = fmt.Sprintf("%s was free and wanted for %s from %s on", key, length(w.Length()), d.when(w.From))
+		s = fmt.Sprintf("%s was free for %s from %s on while clients waited for it", key, length(w.Length()), d.when(w.From))
 		if len(w.Calls) > 0 {
-			s += fmt.Sprintf("; %s had asked for it at %s", d.client(a.Client), d.when(a.Invoke))
+			s += fmt.Sprintf("; %s waited from %s on", d.client(a.Client), d.when(a.Invoke))
 		}
 		if len(w.Calls) > 1 {
 			s += "; " + d.leftTaken(w.Calls[1:])
@@ -100,29 +101,28 @@ func (d *derivation) sentence(w checker.Witness) string {
 	return s + d.suffered(w)
 }
 
-// leftTaken tells of an attempt before a key was stuck, its acquire and perhaps
-// its release, what is known of it.
+// leftTaken describes the attempt before a key was stuck: its acquire and perhaps
+// its release.
 func (d *derivation) leftTaken(calls []history.Call) string {
 	acquire, last := calls[0], calls[len(calls)-1]
-	who, asked := d.client(acquire.Client), d.when(acquire.Invoke)
+	client, asked := d.client(acquire.Client), d.when(acquire.Invoke)
 	switch {
 	case acquire.Outcome == history.Open:
-		return fmt.Sprintf("before, %s had asked for it at %s and never had an answer", who, asked)
+		return fmt.Sprintf("an earlier acquire by %s at %s never got a reply", client, asked)
 	case acquire.Outcome != history.Held:
-		return fmt.Sprintf("before, %s had asked for it at %s, and whether it got it is not known", who, asked)
+		return fmt.Sprintf("the outcome of an earlier acquire by %s at %s is unknown", client, asked)
 	}
-	s := fmt.Sprintf("the last who had been granted it was %s at %s", who, d.when(acquire.Return))
+	s := fmt.Sprintf("the last holder was %s, granted at %s", client, d.when(acquire.Return))
 	switch {
 	case len(calls) == 1:
-		return s + ", who sent no release"
+		return s + ", and sent no release"
 	case last.Outcome == history.Released:
-		return s + fmt.Sprintf(", whose release at %s was confirmed", d.when(last.Return))
+		return s + fmt.Sprintf(", and its release at %s was confirmed", d.when(last.Return))
 	}
-	return s + fmt.Sprintf(", whose release at %s was not confirmed", d.when(last.Invoke))
+	return s + fmt.Sprintf(", and its release at %s was not confirmed", d.when(last.Invoke))
 }
 
-// client and key name whom a sentence is about: as the history's source does,
-// else by number.
+// client and key return the names of the history's source, else numbers.
 func (d *derivation) client(c uint32) string {
 	if name, ok := d.history.Clients[c]; ok {
 		return name
@@ -137,9 +137,9 @@ func (d *derivation) key(k uint32) string {
 	return fmt.Sprintf("k%d", k)
 }
 
-func register(c history.Call) string {
+func counter(c history.Call) string {
 	if c.Flags&history.FlagFenced != 0 {
 		return "fenced"
 	}
-	return "plain"
+	return "unfenced"
 }
