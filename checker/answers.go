@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Report sums up the keys that were judged.
+// Report sums up the judged keys.
 func (j *Judge) Report() Report {
 	r := Report{Breaches: map[Class]int64{}}
 	causes, breached := map[string]int64{}, map[string]int64{}
 	kept := map[Class][]Witness{}
-	registers := [2]*Register{} // the plain and the fenced one
+	registers := [2]*Register{} // unfenced and fenced
 	for _, key := range j.keys() {
 		p := j.parts[key]
 		r.add(&p.rep)
@@ -49,7 +49,7 @@ func (j *Judge) Report() Report {
 		}
 	}
 	for cause := range breached {
-		causes[cause] += 0 // so that it is listed
+		causes[cause] += 0 // list it also when it explains breaches only
 	}
 	for cause, n := range causes {
 		r.Causes = append(r.Causes, Cause{Cause: cause, Count: n, Breaches: breached[cause]})
@@ -90,7 +90,7 @@ func (r *Report) add(x *Report) {
 	}
 }
 
-// verdict: unsafe if anything certain happened; safe only with evidence.
+// verdict is unsafe if any violation is certain, and safe only with evidence.
 func (j *Judge) verdict(r *Report) Answer {
 	var lost, stale int64
 	for _, reg := range r.Registers {
@@ -99,33 +99,33 @@ func (j *Judge) verdict(r *Report) Answer {
 	}
 	switch {
 	case r.Overlaps > 0 && lost+stale > 0:
-		return Answer{Unsafe, fmt.Sprintf("%s held a key at once, and the guarded register suffered %s", count(r.Overlaps, "pair of holds", "pairs of holds"), harm(lost, stale))}
+		return Answer{Unsafe, fmt.Sprintf("%s held a key at once, and the guarded register shows %s", count(r.Overlaps, "pair of holds", "pairs of holds"), harm(lost, stale))}
 	case r.Overlaps > 0:
 		return Answer{Unsafe, fmt.Sprintf("%s held a key at once", count(r.Overlaps, "pair of holds", "pairs of holds"))}
 	case lost+stale > 0:
-		return Answer{Unsafe, "the guarded register suffered " + harm(lost, stale)}
+		return Answer{Unsafe, "the guarded register shows " + harm(lost, stale)}
 	case j.damage > 0:
-		return Answer{Unknown, fmt.Sprintf("the history is damaged in %s: what is missing may be a violation", count(int64(j.damage), "place", "places"))}
+		return Answer{Unknown, fmt.Sprintf("the history is damaged in %s: a violation may be missing from it", count(int64(j.damage), "place", "places"))}
 	case len(j.opt.FaultMissed) > 0:
-		return Answer{Unknown, "a planned fault hit nothing: " + j.opt.FaultMissed[0]}
+		return Answer{Unknown, "a planned fault missed: " + j.opt.FaultMissed[0]}
 	case j.opt.Incomplete != "":
-		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Malformed > 0:
 		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
 	case r.UncertainOverlaps > 0:
-		return Answer{Unknown, fmt.Sprintf("%s may have held a key at once: the clocks are not exact enough to tell", count(r.UncertainOverlaps, "pair of holds", "pairs of holds"))}
+		return Answer{Unknown, fmt.Sprintf("%s may have held a key at once: the clocks are not exact enough to decide", count(r.UncertainOverlaps, "pair of holds", "pairs of holds"))}
 	}
 	for _, reg := range r.Registers {
 		if reg.Contradiction != "" {
-			return Answer{Unknown, "the guarded register's account cannot be true, " + reg.Contradiction}
+			return Answer{Unknown, "the guarded register's counts cannot be true, " + reg.Contradiction}
 		}
 		if !reg.Known {
-			return Answer{Unknown, "what the guarded register held in the end was not recorded"}
+			return Answer{Unknown, "the final value of the guarded register was not recorded"}
 		}
 	}
 	switch {
 	case r.Grants == 0:
-		return Answer{Unknown, "nobody ever got the lock"}
+		return Answer{Unknown, "no client got the lock"}
 	case r.ContendedGrants == 0:
 		return Answer{Unknown, "the lock was never contended: no grant came while another client wanted or held the key"}
 	}
@@ -147,20 +147,20 @@ func (j *Judge) promise(r *Report) Answer {
 		}
 		return Answer{Broken, "its answers do not fit " + model + ": " + why}
 	case j.damage > 0:
-		return Answer{Unknown, "the history is damaged: what is missing may be a breach"}
+		return Answer{Unknown, "the history is damaged: a breach may be missing from it"}
 	case j.opt.Incomplete != "":
-		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Malformed > 0:
 		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
 	case r.Grants == 0:
-		return Answer{Unknown, "nobody ever got the lock"}
+		return Answer{Unknown, "no client got the lock"}
 	case r.Undecided > 0:
 		return Answer{Unknown, fmt.Sprintf("%s left undecided: %s", count(r.Undecided, "busy answer", "busy answers"), r.UndecidedWhy)}
 	}
 	return Answer{Kept, fmt.Sprintf("all answers about %s fit %s", count(r.Grants, "grant", "grants"), model)}
 }
 
-// model names what the answers were judged by.
+// model names the model that the answers were judged by.
 func (j *Judge) model() string {
 	kind := "mutex"
 	if j.opt.Reentrant {
@@ -179,19 +179,19 @@ func (j *Judge) liveness(r *Report) Answer {
 	longest := time.Duration(r.Stuck.Length())
 	switch {
 	case j.opt.Takeover <= 0:
-		return Answer{Unknown, "the lock declares no bound for taking over"}
+		return Answer{Unknown, "the lock declares no takeover bound"}
 	case j.damage > 0:
-		return Answer{Unknown, "the history is damaged: a grant may be missing"}
+		return Answer{Unknown, "the history is damaged: a grant may be missing from it"}
 	case r.Malformed > 0:
 		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
 	case longest > j.opt.Takeover:
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
 	case j.opt.Incomplete != "":
-		return Answer{Unknown, "the record is not whole: " + j.opt.Incomplete}
+		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Grants == 0:
-		return Answer{Unknown, "nobody ever got the lock, and nobody waited for it longer than its bound"}
+		return Answer{Unknown, "no client got the lock, and no client waited for it longer than its bound"}
 	case time.Duration(r.UnservedWait.Length()) > j.opt.Takeover:
-		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients asked for it again and again in vain, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
+		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients repeatedly gave up waiting for it, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
 	}
 	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
 }

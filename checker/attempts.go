@@ -6,24 +6,24 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// forever stands for the return of a call that has none. It leaves room for
-// adding a clock's uncertainty.
+// forever stands for the missing return of a call, with room for adding a
+// clock's uncertainty.
 const forever = math.MaxInt64 / 4
 
-// attempt is everything the history says of one attempt to acquire, folded.
-// Numbers point into the part's calls; none means that there is no such call.
+// attempt sums up all calls of one attempt to acquire. Numbers are indexes of
+// the part's calls; none means that there is no such call.
 type attempt struct {
 	client, key   uint32 // of its first call
 	any           int32  // its first call
 	acquire       int32  // the acquire or try
-	since         int32  // the acquire by which it may have begun; of a re-entrant lock, perhaps an earlier one
-	firstRelease  int32  // the first release or clean-up, whatever came of it
+	since         int32  // the acquire with which the hold may have begun; of a re-entrant lock perhaps an earlier one
+	firstRelease  int32  // the first release or clean-up, whatever its outcome
 	firstSent     int32  // the first of those that may have had an effect
-	lost          int32  // the first sign of loss that the client observed
-	signalledLost int32  // the first sign of loss that the lock itself gave, apart from answers
+	lost          int32  // the first loss that the client observed
+	signalledLost int32  // the first loss that the lock itself signalled, apart from answers
 	lostAnswer    int32  // the first release or renewal answered "lost"
 	proof         int32  // the confirmed release or renewal that was sent last
-	confirmed     int32  // the one that returned first
+	confirmed     int32  // the confirmed release or renewal that returned first
 	lastExtend    int32  // the confirmed renewal that was sent last
 	last          int32  // the call that ended last
 	over          int32  // the confirmed release that returned first
@@ -33,19 +33,18 @@ type attempt struct {
 
 	releaseUnknown bool // the outcome of a release or clean-up is unknown
 	malformed      bool
-	contradicted   bool // its acquire was told that it had not got the lock, and then it had
-	shared         bool // for reading: it excludes only attempts that are not
-	batch          bool // it is about several keys
-	also           bool // and this one is not its first
-	inner          bool // of a re-entrant lock: lies within another of its client's holds
-	countUncertain bool // of a re-entrant lock: how often its client holds is not certain
+	contradicted   bool // its acquire returned failed or busy, and a later answer proves a hold
+	shared         bool // for reading: it conflicts only with attempts that are not
+	batch          bool // it covers several keys
+	also           bool // and this key is not its first
+	inner          bool // of a re-entrant lock: within another hold of its client
+	countUncertain bool // of a re-entrant lock: the client's hold count is not certain
 }
 
 const none = int32(-1)
 
-// fold makes the part's attempts of those that were gathered: it leaves out the
-// ones that are not about this key or contradict themselves, and puts the rest
-// by their acquire's invoke.
+// fold builds the part's attempts, sorted by invoke. Attempts of other keys and
+// attempts whose records contradict one another are left out.
 func (p *part) fold(gathered *chunkedList[attempt], further map[history.Attempt]bool) {
 	order := make([]timed, 0, gathered.len())
 	for i := range gathered.len() {
@@ -53,9 +52,9 @@ func (p *part) fold(gathered *chunkedList[attempt], further map[history.Attempt]
 		a.batch = len(p.batches) > 0 && p.batches[p.id(a)]
 		a.also = a.batch && further[p.id(a)] && a.key != p.key
 		if a.key != p.key && !a.also {
-			continue // a batch's calls came along that is not about this key
+			continue // a call of a batch that does not cover this key
 		}
-		p.sharing = p.sharing || a.shared // also if its records contradict one another: a reader was about
+		p.sharing = p.sharing || a.shared // a malformed reader may have held too
 		if a.judge(p.calls); !a.malformed {
 			order = append(order, timed{p.calls[a.acquire].Invoke, i})
 			continue
@@ -80,7 +79,7 @@ func before(calls []call, i, j int32) bool {
 	return j == none || compareCalls(&calls[i], &calls[j]) < 0
 }
 
-// newAttempt begins an attempt with call i, which is yet to be added.
+// newAttempt starts an attempt with call i, which add must still be called for.
 func newAttempt(calls []call, i int32, key uint32) attempt {
 	return attempt{
 		client: calls[i].Client, key: key,
@@ -89,7 +88,7 @@ func newAttempt(calls []call, i int32, key uint32) attempt {
 	}
 }
 
-// add takes call i, of the key given, into account. Calls come in any order.
+// add adds call i of a key. Calls come in any order.
 func (a *attempt) add(calls []call, i int32, key uint32) {
 	c := &calls[i]
 	if key != a.key || c.Client != a.client {
@@ -130,8 +129,8 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 			earliest(&a.over, calls, i)
 			a.confirm(calls, i)
 		case c.Outcome == history.Released:
-			// A clean-up that was confirmed proves no hold: it may have
-			// removed a place in a queue. It does prove that nothing is left.
+			// A confirmed clean-up proves no hold, since it may have removed a
+			// place in a queue. It proves that nothing is left.
 			earliest(&a.gone, calls, i)
 			earliest(&a.cleaned, calls, i)
 		case c.Outcome != history.Failed:
@@ -146,7 +145,7 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 			a.confirm(calls, i)
 		case history.Lost:
 			a.missing(calls, i)
-			// The client learns it when the answer is there.
+			// The client knows it when the answer has arrived.
 			a.loss(calls, i)
 		}
 	case history.KindLost:
@@ -157,7 +156,7 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 	}
 }
 
-// loss takes note of call i, by which the client knew of its loss.
+// loss records call i, which showed the client its loss.
 func (a *attempt) loss(calls []call, i int32) {
 	if a.lost == none {
 		a.lost = i
@@ -169,7 +168,7 @@ func (a *attempt) loss(calls []call, i int32) {
 	}
 }
 
-// missing takes note of call i, which found the attempt's lock gone.
+// missing records call i, which found the attempt's lock gone.
 func (a *attempt) missing(calls []call, i int32) {
 	if before(calls, i, a.lostAnswer) {
 		a.lostAnswer = i
@@ -180,14 +179,14 @@ func (a *attempt) missing(calls []call, i int32) {
 	earliest(&a.gone, calls, i)
 }
 
-// earliest keeps in p the call that returned first.
+// earliest keeps the call that returned first in p.
 func earliest(p *int32, calls []call, i int32) {
 	if *p == none || calls[i].Return < calls[*p].Return || calls[i].Return == calls[*p].Return && before(calls, i, *p) {
 		*p = i
 	}
 }
 
-// lossSeen is when the client knew of the loss that c tells.
+// lossSeen is when the client knew of the loss that c shows.
 func lossSeen(c *call) int64 {
 	if c.Kind == history.KindExtend {
 		return c.Return
@@ -202,8 +201,8 @@ func (a *attempt) confirm(calls []call, i int32) {
 	earliest(&a.confirmed, calls, i)
 }
 
-// judge finds what cannot be: whoever reads the attempt may then rely on its
-// acquire being there, and before the rest.
+// judge detects contradicting records. Afterwards the acquire exists, and is
+// earlier than the other calls.
 func (a *attempt) judge(calls []call) {
 	if a.acquire == none {
 		a.malformed = true
@@ -224,19 +223,20 @@ func (a *attempt) judge(calls []call) {
 	}
 }
 
-// granted: the acquire got the lock.
+// granted reports whether the acquire got the lock.
 func (a *attempt) granted(calls []call) bool { return calls[a.acquire].Outcome == history.Held }
 
-// held: the attempt makes a hold of its own.
+// held reports whether the attempt is a hold of its own.
 func (a *attempt) held(calls []call) bool { return a.granted(calls) && !a.inner }
 
-// unknown: the acquire may have got the lock without anybody knowing.
+// unknown reports whether the acquire may have got the lock without its client
+// knowing.
 func (a *attempt) unknown(calls []call) bool {
 	o := calls[a.acquire].Outcome
 	return o != history.Held && o != history.Busy && o != history.Failed || a.contradicted
 }
 
-// span is the stretch from start to end, of attempt i.
+// span is the time from start to end of attempt i.
 func (p *part) span(i int32, start, end int64) span {
 	a := &p.attempts[i]
 	s := &p.clients.of(p.client(a)).stream
@@ -249,7 +249,7 @@ func (p *part) unbroken(a *attempt, i int32) bool {
 	return p.damage == 0 || p.calls[i].Seq <= p.runOf(a).last
 }
 
-// runOf is the run that a's grant lies in; only for damaged histories.
+// runOf returns the run that contains a's grant; only for damaged histories.
 func (p *part) runOf(a *attempt) run {
 	return p.clients.of(p.client(a)).runAt(p.calls[a.acquire].Seq)
 }
@@ -267,8 +267,8 @@ func returned(c *call) int64 {
 	return c.Return
 }
 
-// ended is when the client stopped waiting for c: at its return, or with its
-// own end.
+// ended is when the client stopped waiting for c: when it returned, or when the
+// client itself ended.
 func (p *part) ended(c *call) int64 {
 	if t := returned(c); t != forever {
 		return t

@@ -2,25 +2,25 @@ package checker
 
 import "slices"
 
-// What the lock's own answers prove of a grant is a span from ar to rc: it
-// certainly held from ar, and to rc. Two grants of one key fit together if and
-// only if NOT (g.ar < h.rc AND h.ar < g.rc): put every grant at its ar and
-// every end at its rc and the holds follow one another.
+// The lock's own answers prove that a grant held from ar to rc. Two grants of
+// one key are compatible if and only if NOT (g.ar < h.rc AND h.ar < g.rc): with
+// every grant placed at its ar and every end at its rc, the holds follow one
+// another.
 //
-//   - ar is the return of the acquire; of an acquire whose outcome is unknown,
-//     the first return of a release or renewal that succeeded. An unknown
-//     acquire that nothing confirms may never have happened, and is left out.
-//     A confirmed clean-up confirms no hold, for it may have removed only a
+//   - ar is the return of the acquire; if the outcome of the acquire is unknown,
+//     the first return of a successful release or renewal. An unknown acquire
+//     that nothing confirms may never have happened, and is left out. A
+//     confirmed clean-up confirms no hold, since it may have removed only a
 //     place in a queue.
 //   - rc of a mutex is the end of the client's hold: nothing else can end it.
-//   - rc of a lease is the call of its last confirmed release or renewal. With
-//     none, nothing is known but that the grant lay between the acquire's call
-//     and its return: rc is that call, earlier than ar.
-//   - a lease of known TTL is also proved for that time from the call of the
+//   - rc of a lease is the call of its last confirmed release or renewal. If
+//     there is none, the grant took effect between the acquire's call and its
+//     return, and nothing more is known: rc is that call, earlier than ar.
+//   - a lease of known TTL is also proved for the TTL from the call of the
 //     acquire, or of the last confirmed renewal, until a release was sent.
 
-// proof returns the span proved for attempt i, and the same with the lease's
-// time; ok is false if nothing is.
+// proof returns the span proved for attempt i without and with the lease's TTL;
+// ok is false if nothing is proved.
 func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	a := &p.attempts[i]
 	if a.inner {
@@ -39,7 +39,7 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 		x.e = p.calls[a.proof].Invoke
 	}
 	if !p.opt.Leased {
-		// A lock that told of the loss may have been lost long before.
+		// If the lock signalled the loss, the loss may be much older.
 		if held && !p.unfinished && a.signalledLost == none && !p.lostUnreleased(a) {
 			x.e = max(x.e, p.hold(a).End)
 		}
@@ -50,14 +50,14 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	return x, y, true
 }
 
-// lostUnreleased: the lock said that it was lost though no release had been sent
-// that could have freed it.
+// lostUnreleased reports whether the lock was answered lost although no sent
+// release can have freed it.
 func (p *part) lostUnreleased(a *attempt) bool {
 	return a.lostAnswer != none && (a.firstSent == none || !before(p.calls, a.firstSent, a.lostAnswer))
 }
 
-// leaseEnd is the moment until which a's lease certainly ran, by its TTL; 0 if
-// it is not known.
+// leaseEnd is the time until which a's lease certainly ran, by its TTL; 0 if
+// unknown.
 func (p *part) leaseEnd(a *attempt) int64 {
 	until := p.leaseTime(a)
 	if until == 0 {
@@ -76,13 +76,13 @@ func (p *part) leaseEnd(a *attempt) int64 {
 	return until
 }
 
-// leaseTime is the same without looking for a release.
+// leaseTime is leaseEnd without regard to a release.
 func (p *part) leaseTime(a *attempt) int64 {
 	return p.leaseFrom(a, func(c *call) int64 { return c.Invoke })
 }
 
-// leaseFrom is when a's lease is over, counted from that moment of its last
-// confirmation; 0 if it is not known.
+// leaseFrom is when a's lease ends, counted from the given stamp of its last
+// confirmation; 0 if unknown.
 func (p *part) leaseFrom(a *attempt, moment func(*call) int64) int64 {
 	ttl := p.leaseLength()
 	if ttl <= 0 {
@@ -95,8 +95,7 @@ func (p *part) leaseFrom(a *attempt, moment func(*call) int64) int64 {
 	return from + ttl
 }
 
-// leaseLength is how long a lease certainly lasts; not positive if that is not
-// known.
+// leaseLength is how long a lease certainly lasts; 0 or less if unknown.
 func (p *part) leaseLength() int64 {
 	if !p.opt.Leased || p.opt.TTL <= 0 {
 		return 0
@@ -128,8 +127,8 @@ func (p *part) breaches() {
 	p.tokens(fit)
 }
 
-// classify names the breaches of a group. The classes' counts sum to total;
-// a pair is an early expiry only if nothing but the TTL proves it.
+// classify assigns classes to the clashes of a group; their counts sum to total.
+// A pair is an early expiry only if nothing but the TTL proves the clash.
 func (p *part) classify(group []span, total int64) {
 	plain := make([]span, len(group))
 	for k, y := range group {
@@ -178,18 +177,17 @@ func (p *part) classify(group []span, total int64) {
 }
 
 // zombie reports whether the success that proves x came after y's whole hold,
-// with nothing that proves x before it: x's lease may have ended lawfully when
-// y was granted, and then it is the late success that was wrong.
+// and nothing before y proves x. Then x's lease may have ended lawfully before
+// y was granted, and the late success is the error.
 func (p *part) zombie(x, y span) bool {
 	return p.opt.Leased && x.s <= y.s && y.e < x.e && p.leaseEnd(&p.attempts[x.at]) <= y.s && clash(x, y, certain)
 }
 
-// maxClassified bounds the pairs that are looked at one by one only to give
-// them a finer name.
+// maxClassified bounds the pairs that are classified one by one.
 const maxClassified = 1 << 20
 
-// zombies counts the zombies among the proved clashing pairs. Of a lock so
-// broken that there are more than maxClassified all count as double holds.
+// zombies counts the zombie successes among the proved clashing pairs. Beyond
+// maxClassified pairs all count as double holds.
 func (p *part) zombies(spans []span, proved int64) int64 {
 	if !p.opt.Leased || proved == 0 || proved > maxClassified {
 		return 0
@@ -205,7 +203,7 @@ func (p *part) zombies(spans []span, proved int64) int64 {
 	return n
 }
 
-// answers looks for a breach within one attempt.
+// answers finds the breaches within one attempt.
 func (p *part) answers(a *attempt) {
 	if a.also {
 		return
@@ -213,8 +211,8 @@ func (p *part) answers(a *attempt) {
 	if a.contradicted {
 		p.breach(FalseDefinite, a.acquire, a.confirmed)
 	}
-	// Nothing succeeds any more once the attempt's lock is over; an unknown
-	// acquire may have had its effect after it was found to have left nothing.
+	// Nothing may succeed once the attempt's lock is over. An unknown acquire may
+	// have taken effect after an answer that found nothing.
 	for _, end := range []int32{a.over, a.gone} {
 		if end == none || a.proof == none || end == a.gone && !a.granted(p.calls) && !before(p.calls, a.confirmed, end) {
 			continue
@@ -232,28 +230,28 @@ func (p *part) answers(a *attempt) {
 	}
 	answer := &p.calls[a.lostAnswer]
 	if !p.opt.Leased {
-		// A mutex whose client was told first may be gone; one that is merely
-		// missing when it is released was not kept.
+		// A mutex may be lost after the lock signalled it to the client; without
+		// a signal it must still be there when it is released.
 		if a.signalledLost == none || before(p.calls, a.lostAnswer, a.signalledLost) {
 			p.breach(LostLock, a.acquire, a.lostAnswer)
 		}
 		return
 	}
 	if a.lastExtend != none && p.calls[a.lastExtend].Invoke > answer.Invoke {
-		return // it was not lost after all, which is a breach above
+		return // it was renewed later, so the answer was wrong: counted above
 	}
 	if until := p.leaseTime(a); until > 0 && returned(answer) < until {
 		p.breach(LostLock, a.acquire, a.lostAnswer)
 	}
 }
 
-// mayCountBeUncertain: of a re-entrant lock, it is not certain how often a's client holds, or
-// may turn out not to be, since the hold goes on.
+// mayCountBeUncertain reports whether the hold count of a's client is uncertain,
+// or may become so because the hold goes on.
 func (p *part) mayCountBeUncertain(a *attempt) bool {
 	return a.countUncertain || p.unfinished && p.opt.Reentrant && p.hold(a).Ended == StreamEnd
 }
 
-// breach counts a breach that the calls prove, in the order given.
+// breach counts a breach and keeps the calls that prove it, in the given order.
 func (p *part) breach(class Class, calls ...int32) {
 	p.rep.Breaches[class]++
 	cause := p.causeOfBreach(calls)

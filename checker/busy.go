@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// A try that was refused proves that somebody had the lock at a moment between
-// its call and its return. busy looks for those of which no order of the calls
-// makes that true. It is the one rule for which the moments at which calls took
-// effect must be chosen; which choice is left decides how:
-//
-//   - of a plain lock, by a search that decides exactly (frontier.go);
-//   - of a lock with readers, by envelopes, which are exact as long as all
-//     outcomes are known (envelope.go);
-//   - of a lock whose tries yield to other attempts; of one whose grants
-//     contradict one another already; and of a re-entrant lease, which may end
-//     under its owner and be taken anew by the inner acquire: a try is refused
-//     for nothing if nobody at all was about. That never accuses wrongly, and
-//     misses much.
+// A busy answer proves that some attempt had the lock at a moment between the
+// try's call and its return. busy finds the tries for which no order of the calls
+// makes that true. It is the only rule that must choose the moments at which
+// calls took effect; the choices that remain decide the method:
+//   - a plain lock: a search, which is exact (frontier.go);
+//   - a lock with readers: envelopes, which are exact if all outcomes are known
+//     (envelope.go);
+//   - a lock whose tries yield to other attempts; a lock whose grants contradict
+//     one another already; a re-entrant lease, which may end and be granted anew
+//     to its owner's inner acquire: a busy answer is unexplained if no other
+//     attempt existed at all. That is sound, and misses much.
 func (p *part) busy(fit bool) {
 	refused := p.refusals()
 	if len(refused) == 0 {
@@ -41,15 +39,16 @@ func (p *part) busy(fit bool) {
 	}
 }
 
-// reportUnexplained reports a try that was refused although nobody can have had the lock.
+// reportUnexplained reports a try that returned busy although no attempt can have
+// had the lock.
 func (p *part) reportUnexplained(r refusal, items []item) {
 	try := p.acquire(r.at)
 	if p.full(UnexplainedBusy) {
 		p.refused(try)
 		return
 	}
-	// The certain holds next to it: how the one before ended, and how the one
-	// after began.
+	// The certain holds next to it: how the previous one ended, and how the next
+	// one began.
 	earlier, later := none, none
 	for _, x := range items {
 		if x.optional {
@@ -66,8 +65,8 @@ func (p *part) reportUnexplained(r refusal, items []item) {
 	p.refused(try, earlier, later)
 }
 
-// refused counts a try that should not have been refused, and shows it with
-// the other calls, where they are known.
+// refused counts an unexplained busy answer, and keeps it with the other calls,
+// where they are known.
 func (p *part) refused(try int32, others ...int32) {
 	p.rep.Breaches[UnexplainedBusy]++
 	calls := []int32{try}
@@ -80,8 +79,8 @@ func (p *part) refused(try int32, others ...int32) {
 	p.keep(Witness{Class: UnexplainedBusy, Key: p.key, From: c.Invoke, To: c.Return}, calls...)
 }
 
-// underway gives every attempt's time on the way, whether it got the lock or
-// not: a place in a queue stands for as long.
+// underway lists the time that every attempt was under way, granted or not: a
+// place in a queue lasts as long.
 func (p *part) underway() []item {
 	var list []item
 	for i := range int32(len(p.attempts) + len(p.alone)) {
@@ -96,11 +95,11 @@ func (p *part) underway() []item {
 	return list
 }
 
-// reportWithoutHolder finds the tries that were refused while no other attempt was about. They
-// are in order of their return.
+// reportWithoutHolder reports the busy tries during which no other attempt in
+// about existed. The tries are in order of their return.
 func (p *part) reportWithoutHolder(refused []timed, about []item) {
 	slices.SortFunc(about, func(a, b item) int { return cmp.Or(cmp.Compare(a.ac, b.ac), cmp.Compare(a.at, b.at)) })
-	// The furthest two ends of different attempts among the items so far.
+	// The two latest ends of different attempts among the items so far.
 	type ends struct {
 		one, two int64
 		at       int32

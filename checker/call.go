@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// call is what the rules need of a call about a lock: less than half of it,
+// call is the part of a lock call that the rules need: less than half of it,
 // since all calls of one key are in memory at once.
 type call struct {
 	Invoke, Return int64
@@ -20,9 +20,9 @@ type call struct {
 	Flags          history.Flags
 }
 
-// compareCalls orders calls of one attempt by their invoke. Only those that are
-// alike are equal, so that even of a record that cannot be the same is said in
-// whatever order it comes.
+// compareCalls orders the calls of one attempt by their invoke. Only identical
+// calls are equal, so that the result does not depend on the order of reading,
+// even for contradicting records.
 func compareCalls(a, b *call) int {
 	if a.Invoke != b.Invoke {
 		return cmp.Compare(a.Invoke, b.Invoke)
@@ -46,7 +46,7 @@ func (p *part) inTime(i, j int32) int {
 	return cmp.Or(compareIDs(*p.ids.at(a.attempt), *p.ids.at(b.attempt)), compareCalls(a, b))
 }
 
-// inTime orders whole calls in the same way.
+// inTime orders complete calls in the same way.
 func inTime(a, b *history.Call) int {
 	if a.Invoke != b.Invoke {
 		return cmp.Compare(a.Invoke, b.Invoke)
@@ -60,41 +60,40 @@ func inTime(a, b *history.Call) int {
 
 func compareIDs(a, b history.Attempt) int { return slices.Compare(a[:], b[:]) }
 
-// numbers gives attempts numbers from 0, in the order in which they are met. It
-// takes half of the memory and time of a map, and nearly all calls on a hot key
-// are attempts of their own.
+// numbers numbers attempts from 0 in order of arrival. It takes half the memory
+// and time of a map, and nearly all calls on a hot key are attempts of their own.
 type numbers struct {
 	ids  chunkedList[history.Attempt] // by number
 	seed maphash.Seed
-	// table has, at the first free place from an id's hash on, the hash and the
-	// number + 1. Its size is a power of two.
+	// table stores the hash and the number + 1, at the first free place from the
+	// id's hash on. Its size is a power of two.
 	table []place
-	used  uint32 // see fetch
+	used  uint32 // keeps the compiler from removing fetch
 }
 
-// newNumbers makes room for about that many attempts.
+// newNumbers makes room for about this many attempts.
 func newNumbers(attempts int) numbers {
 	n := numbers{seed: maphash.MakeSeed()}
 	n.grow(attempts)
 	return n
 }
 
-// place is one of the table; its number is 0 if it is free.
+// place is an entry of the table; number 0 means free.
 type place struct{ hash, number uint32 }
 
 func (n *numbers) hash(id history.Attempt) uint32 { return uint32(maphash.Bytes(n.seed, id[:])) }
 
-// fetch looks at the places of some ids, so that they are at hand when they are
-// asked for. The table is far larger than any cache: in turn, each would be
-// waited for; like this they come side by side.
+// fetch loads the table entries of several ids into the CPU cache. The table is
+// far larger than the cache: the loads run in parallel here, and one after the
+// other in of.
 func (n *numbers) fetch(ids []waiting) {
 	mask := uint32(len(n.table) - 1)
 	for i := range ids {
-		n.used |= n.table[ids[i].hash&mask].number // or nobody would look
+		n.used |= n.table[ids[i].hash&mask].number
 	}
 }
 
-// of returns the number of the id with that hash, and whether it is a new one.
+// of returns the number of the id with that hash, and whether it is new.
 func (n *numbers) of(id history.Attempt, hash uint32) (number int32, fresh bool) {
 	count := n.ids.len()
 	if !n.room(int(count) + 1) {
@@ -112,7 +111,7 @@ func (n *numbers) of(id history.Attempt, hash uint32) (number int32, fresh bool)
 	return count, true
 }
 
-// room: the table has room for that many attempts.
+// room reports whether the table has room for this many attempts.
 func (n *numbers) room(attempts int) bool { return 3*attempts <= 2*len(n.table) }
 
 func (n *numbers) grow(attempts int) {

@@ -7,28 +7,27 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// ForeignRelease is the cause of a violation of a holder whose lock another
-// released: such a lock does not ask whose it is.
+// ForeignRelease is the cause of a violation in which another attempt's release
+// freed the holder's lock: such a lock does not check the owner.
 const ForeignRelease = "a foreign release freed the holder's lock"
 
 // release is a release or clean-up that may have freed the lock.
 type release struct {
 	from, to int64
-	reach    int64 // the latest end of this one and of those before it
+	reach    int64 // the latest end of this release and the earlier ones
 	attempt  int32 // its number
-	granted  int64 // when that attempt had got the lock; 0: whenever
+	granted  int64 // when that attempt was granted the lock; 0: at any time
 }
 
-// releases lists the calls that may have freed a lock that is not their own, by
-// when they were sent. Of a lock that asks whose it is only one sort can: that of
-// an attempt which held it before and still believes to; those are taken to have
-// had their effect no sooner than they were sent. Of a lock that anybody frees it
-// is every call that was confirmed, or of which nothing is known, at any moment
-// until its return.
+// releases lists the calls that may have freed another attempt's lock, by when
+// they were sent. If the lock checks the owner, that can only be a release of an
+// attempt that held the lock before and does not know of its loss; such a release
+// is taken to act when it is sent. If the lock does not check the owner, it can
+// be every confirmed or unknown release, at any moment until its return.
 func (p *part) releases() []release {
 	list := []release{}
 	if p.opt.Reentrant {
-		return list // it may be of an inner hold
+		return list // it may release an inner hold
 	}
 	if p.opt.ReleaseIgnoresOwner {
 		for i := range p.calls {
@@ -36,7 +35,7 @@ func (p *part) releases() []release {
 			if (c.Kind == history.KindRelease || c.Kind == history.KindCleanup) && c.Outcome != history.Lost && c.Outcome != history.Failed {
 				end := returned(c)
 				if c.Outcome == history.Unknown {
-					end = forever // it may be on its way still
+					end = forever // it may still arrive
 				}
 				list = append(list, release{from: c.Invoke, to: end, attempt: c.attempt})
 			}
@@ -60,11 +59,11 @@ func (p *part) releases() []release {
 	return list
 }
 
-// maxForeign bounds how many releases are looked at for one violation.
+// maxForeign bounds the releases that are examined for one violation.
 const maxForeign = 64
 
 // foreign reports whether a third attempt's release may have freed the lock
-// between from and to, in which x held it and before y did.
+// between from, when x held it, and to, when y was granted it.
 func (p *part) foreign(x, y int32, from, to int64) bool {
 	if p.releaseList == nil { // few histories need it, and it may be large
 		p.releaseList = p.releases()
@@ -82,7 +81,7 @@ func (p *part) foreign(x, y int32, from, to int64) bool {
 
 func (p *part) number(at int32) int32 { return p.calls[p.attempts[at].acquire].attempt }
 
-// explainOverlaps lays the n certain overlaps of a group to their causes.
+// explainOverlaps counts the causes of the n certain overlaps of a group.
 func (p *part) explainOverlaps(group []span, n int64) {
 	if n > maxClassified {
 		p.explainMany(group, n)
@@ -104,8 +103,8 @@ func (p *part) explainOverlaps(group []span, n int64) {
 	})
 }
 
-// explainMany does the same for a lock so broken that its pairs are too many to
-// be looked at: there are those whose holder outlived its lease, and the rest.
+// explainMany does the same without examining each pair: it separates only the
+// holders that outlived their lease.
 func (p *part) explainMany(group []span, n int64) {
 	cut := make([]span, len(group)) // up to the leases' ends
 	for i, x := range group {
@@ -124,9 +123,8 @@ func (p *part) explainMany(group []span, n int64) {
 	}
 }
 
-// causeOf names the cause of the overlap of x and y: what is known of one of the
-// two first, then what the lock did to the earlier, then what happened to the
-// servers.
+// causeOf names the cause of the overlap of x and y. It looks first for a suspect
+// of either attempt, then at the lock's answers, then for a suspect of all clients.
 func (p *part) causeOf(x, y span) string {
 	if y.s < x.s {
 		x, y = y, x
@@ -145,8 +143,8 @@ func (p *part) causeOf(x, y span) string {
 	return p.generalCause(x.s, y.s)
 }
 
-// generalCause names what may have made everybody lose what was granted by one
-// moment, for another to find it gone at a later one.
+// generalCause names the event that may have ended all locks granted by one
+// moment before a later one.
 func (p *part) generalCause(granted, gone int64) string {
 	for _, s := range p.general {
 		if granted <= s.To && gone > s.From {
@@ -156,15 +154,15 @@ func (p *part) generalCause(granted, gone int64) string {
 	return NoKnownCause
 }
 
-// outlivedFrom is when a's lease was over, if the server counted it from the
-// last answer that confirmed it; 0 if it is not known. (It may have begun with
-// the request, which for a long wait was long before.)
+// outlivedFrom is when a's lease ended if the server counted it from the last
+// confirming answer; 0 if unknown. (It may have begun with the request, which
+// after a long wait is much earlier.)
 func (p *part) outlivedFrom(a *attempt) int64 {
 	return p.leaseFrom(a, func(c *call) int64 { return c.Return })
 }
 
-// causeOfBreach names the cause of a breach that calls prove, the first of them
-// a grant.
+// causeOfBreach names the cause of a breach that calls prove; the first call is a
+// grant.
 func (p *part) causeOfBreach(calls []int32) string {
 	first, last := &p.calls[calls[0]], &p.calls[calls[len(calls)-1]]
 	for _, i := range calls {
@@ -178,14 +176,13 @@ func (p *part) causeOfBreach(calls []int32) string {
 	return p.generalCause(first.Return, returned(last))
 }
 
-// foreignOf is foreign for an attempt by its id.
+// foreignOf is foreign for an attempt given by its id.
 func (p *part) foreignOf(id history.Attempt, from, to int64) bool {
 	at := slices.IndexFunc(p.attempts, func(a attempt) bool { return p.id(&a) == id })
 	return at >= 0 && p.foreign(int32(at), int32(at), from, to)
 }
 
-// causeOfWrite names why an attempt wrote when it should not have: "" if nothing
-// is known.
+// causeOfWrite names the cause of a write without the lock; "" if unknown.
 func (p *part) causeOfWrite(w *history.Call) string {
 	if s, ok := p.suspects[w.Attempt]; ok && w.Return > s.From {
 		return s.Cause

@@ -5,25 +5,24 @@ import (
 	"slices"
 )
 
-// A lease of known time pushes what follows: whoever was granted the lock after
-// it was granted no earlier than it ended, and so holds it until later. In the
-// end a grant may be due after its own answer, although no two grants by
-// themselves contradict one another: with a lease of 10, grants in [0,8],
-// [5,13] and [18,19] cannot all be, since the second took effect at 10 at the
-// earliest.
+// A lease of known TTL delays the grants that follow: a grant after it takes
+// effect no earlier than the lease's end, and so ends later itself. A grant may
+// then be due after its own answer although no two grants contradict one
+// another: with a TTL of 10, grants in [0,8], [5,13] and [18,19] are impossible
+// together, since the second took effect at 10 or later.
 //
-// chain walks through the grants in the order of their answers, and lets each
-// take effect as early as it can. That order is the only one if every grant is
-// answered within its lease's time: of two, the one answered first would else
-// have to wait for the whole lease of the other. A grant that was answered
-// later takes no part, nor does an acquire whose answer is missing.
+// chain walks through the grants in the order of their answers, and places each
+// as early as possible. That order is the only one if every grant is answered
+// within its TTL: otherwise the grant answered first would have to wait for the
+// whole lease of the other. Grants answered later, and acquires without an
+// answer, are left out.
 
 type link struct {
 	ac, ar int64
 	at     int32
 }
 
-// chain finds grants that came within the time of those before them.
+// chain finds grants within the lease of an earlier grant.
 func (p *part) chain() {
 	if p.leaseLength() <= 0 || p.damage > 0 || p.sharing {
 		return
@@ -47,7 +46,7 @@ func (p *part) chain() {
 		at := max(x.ac, until)
 		if at > x.ar {
 			p.breach(EarlyExpiry, p.grantOf(holder), p.grantOf(x.at))
-			at, until = x.ac, -forever // it must not make others look early too
+			at, until = x.ac, -forever // do not accuse the following grants too
 		}
 		if end := p.leastEnd(&p.attempts[x.at], at); end > until {
 			until, holder = end, x.at
@@ -57,8 +56,7 @@ func (p *part) chain() {
 
 func (p *part) grantOf(at int32) int32 { return p.attempts[at].acquire }
 
-// leastEnd is the earliest end of a's lease, if it was granted at the moment
-// given.
+// leastEnd is the earliest end of a's lease if it was granted at the given time.
 func (p *part) leastEnd(a *attempt, granted int64) int64 {
 	u := p.uncertainty(p.client(a))
 	from := granted

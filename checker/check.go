@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Check judges h, whose calls may come in any order; it changes nothing in h.
-// It may be called from several goroutines, and itself judges as many keys at
-// once as there are processors.
+// Check judges h, whose calls may come in any order, and does not change h. It is
+// safe for concurrent use, and judges as many keys at once as there are
+// processors.
 func Check(h *history.History, o Options) Report {
 	j := surveyed(h).Judge(o)
 	keys := byKey(h.Calls)
@@ -44,7 +44,7 @@ func surveyed(h *history.History) *Survey {
 	return s
 }
 
-// byKey lists, for each key, the calls about it.
+// byKey lists the calls of each key.
 func byKey(calls []history.Call) map[uint32][]int32 {
 	count := map[uint32]int{}
 	batches := map[history.Attempt][]uint32{} // and their keys
@@ -81,7 +81,7 @@ func byKey(calls []history.Call) map[uint32][]int32 {
 	return keys
 }
 
-// ofAttempt: c is about the lock, not about the register.
+// ofAttempt reports whether c concerns the lock, not the register.
 func ofAttempt(c *history.Call) bool {
 	return c.Kind != history.KindRead && c.Kind != history.KindWrite && c.Kind != history.KindFinal
 }

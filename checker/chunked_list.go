@@ -1,10 +1,10 @@
 package checker
 
-// list is a list that grows without being moved. A slice that grows to millions
-// of elements is copied several times over, in steps that hold up the garbage
+// chunkedList is a list that grows without being copied. Growing a slice to
+// millions of elements copies it several times, in steps that delay the garbage
 // collector, and takes twice the memory meanwhile.
 type chunkedList[T any] struct {
-	blocks [][]T // all of chunkSize elements but the last
+	blocks [][]T // all of length chunkSize but the last
 }
 
 const chunkSize = 1 << 14
@@ -13,7 +13,7 @@ func (p *chunkedList[T]) add(x T) {
 	n := len(p.blocks)
 	switch {
 	case n == 0:
-		p.blocks = append(p.blocks, nil) // most are small
+		p.blocks = append(p.blocks, nil) // most lists are small
 	case len(p.blocks[n-1]) == chunkSize:
 		p.blocks = append(p.blocks, make([]T, 0, chunkSize))
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// cell is this key of one guarded register.
+// cell is one key of one guarded register.
 type cell struct {
 	used     bool
 	fenced   bool
 	writes   []*history.Call // writes that clients know to be accepted
-	accepted []*history.Call // those and the reads
+	accepted []*history.Call // these writes, and the accepted reads
 	unsure   int64
 	stale    []*history.Call
 	rejected int64
 	final    *history.Call
 }
 
-// damaged judges the registers: each accepted write put one more than it had
-// read, so the last value tells how many of the writes still count.
+// damaged judges the registers. Each accepted write stores the read value + 1, so
+// the final value is the number of writes that were not lost.
 func (p *part) damaged() {
 	for _, c := range p.cellsOf() {
 		reg := Register{Fenced: c.fenced, Known: true}
@@ -30,7 +30,7 @@ func (p *part) damaged() {
 	}
 }
 
-// account draws up one register's account.
+// account fills in the counts of one register.
 func (p *part) account(c *cell, reg *Register) {
 	reg.Acknowledged, reg.Uncertain = int64(len(c.writes)), c.unsure
 	reg.StaleWrites, reg.Rejected = int64(len(c.stale)), c.rejected
@@ -47,7 +47,7 @@ func (p *part) account(c *cell, reg *Register) {
 	case acked > accepted:
 		reg.Contradiction = fmt.Sprintf("%s: clients know of %d accepted writes, the register counted %d", where, acked, accepted)
 	case final.Value > accepted:
-		reg.Contradiction = fmt.Sprintf("%s: it shows %d after %d accepted writes of one more each", where, final.Value, accepted)
+		reg.Contradiction = fmt.Sprintf("%s: its value is %d after %d accepted writes that add one each", where, final.Value, accepted)
 	case p.damage == 0 && accepted > acked+uint64(c.unsure):
 		reg.Contradiction = fmt.Sprintf("%s: the register counted %d writes, clients sent %d", where, accepted, acked+uint64(c.unsure))
 	}
@@ -57,7 +57,7 @@ func (p *part) account(c *cell, reg *Register) {
 	}
 }
 
-// add puts another key's account to r's.
+// add adds another key's counts to r.
 func (r *Register) add(x Register) {
 	r.Accepted += x.Accepted
 	r.Acknowledged += x.Acknowledged
@@ -72,7 +72,7 @@ func (r *Register) add(x Register) {
 	}
 }
 
-// cellsOf gathers the register calls, those of the plain register first.
+// cellsOf collects the register calls, the unfenced register first.
 func (p *part) cellsOf() []*cell {
 	var cells []*cell
 	for _, fenced := range []bool{false, true} {
@@ -136,9 +136,9 @@ func (p *part) staleWrites(c *cell) {
 	}
 }
 
-// lostUpdates lays the loss to what made an attempt write that should not have,
-// if no overlap of the key is unexplained; and shows two
-// writes of one value, of which one must be lost.
+// lostUpdates assigns the loss to the cause of a write without the lock, unless
+// an overlap of the key is unexplained. Its witness has two writes of one value,
+// of which one must be lost.
 func (p *part) lostUpdates(c *cell, lost int64) {
 	cause := NoKnownCause
 	if !p.unexplained {

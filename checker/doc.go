@@ -1,37 +1,36 @@
 // Package checker turns a history into answers: was the lock safe, did it keep
-// its promise, was it live; and shows for each violation the few calls that
+// its guarantees, was it live; and gives for each violation the few calls that
 // prove it.
 //
-// Locks of different keys have nothing to do with one another, so every key is
-// judged by itself, and keys side by side. Nearly all of it is inequalities
-// between pairs of calls, in O(n log n); which orders of the calls are possible
-// is searched only for tries that were refused, and that search leaves nothing
-// to choose but where outcomes are unknown. Each rule stands in a file of its
-// own with the reason why it is right, and where it is exact. What cannot be
-// decided is answered "unknown" with its reason, and so is "safe" without
-// evidence.
+// Every key is judged by itself, several keys in parallel. Nearly all rules are
+// inequalities between pairs of calls, in O(n log n). Only busy answers need a
+// search for possible orders of the calls, which branches only where outcomes are
+// unknown. Each rule has its own file, with its proof and where it is exact.
+// Answers that cannot be decided, and "safe" without evidence, are "unknown" with
+// the reason.
 //
-// Three views of a hold are kept apart:
+// There are three views of a hold:
 //
 //   - the client's view, for overlaps: from the return of the acquire to the
 //     moment at which the client sent its release or observed its loss. It is
 //     never cut by computing with a TTL;
 //   - what the lock's own answers prove, for breaches: a lease may have ended
 //     any moment after its last confirmation;
-//   - what the guarded register says was done to it, for damage.
+//   - what the guarded register recorded, for damage.
 //
-// Where the rules are not exact they accuse nobody wrongly, and may miss a
-// breach: an unknown acquire of a lease that a clean-up did not find; unknown
+// Rules that are not exact are sound: they report no false breach, and may miss
+// one: an unknown acquire of a lease that a clean-up did not find; unknown
 // outcomes of a lock with readers or of a re-entrant one; tries of batches, of
 // re-entrant leases and of locks whose tries yield to other attempts.
 //
-// Stamps that are equal count as concurrent. Stamps of different processes
-// carry an uncertainty: a violation is certain only if it stands however the
-// stamps are moved within it.
+// Equal stamps count as concurrent. Stamps of different processes have an
+// uncertainty: a violation is certain only if it remains however the stamps are
+// moved within it.
 //
-// Check judges a history in memory. One that is larger than memory is read
-// twice, once through a Survey, and once key by key through its Judge. One that is
-// still being written is judged by a Watch as far as it goes.
+// Check judges a history in memory. A history larger than memory is read twice:
+// through a Survey, and then key by key through its Judge. A Watch judges a
+// history that is still being written.
 //
-// It imports history only; it knows nothing of servers, files or scenarios.
+// The package imports history only; it knows nothing of servers, files or
+// scenarios.
 package checker

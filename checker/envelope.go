@@ -7,48 +7,46 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// A lock with readers: readers share it, and exclude writers. Two items
-// conflict unless both are readers.
+// In a lock with readers two items conflict unless both are readers.
 //
-// A try for writing is refused while anybody has the lock, a try for reading
+// A try for writing is busy while any attempt has the lock, a try for reading
 // while a writer has it. If all outcomes are known, an item x can have the lock
-// anywhere within its envelope: from its ac, but not before the rc of the items
-// that conflict with it and come earlier, to its rr, but not after the ar of
-// those that come later. Handing over from one to the next at any moment
-// between the one's rc and the other's ar is possible for each pair by itself,
-// and other pairs are not concerned. So a refused try is explained if and only
-// if it meets the envelope of an item that conflicts with it.
+// anywhere within its envelope: from its ac, but not before the rc of earlier
+// conflicting items, to its rr, but not after the ar of later conflicting items.
+// A hand-over is possible at any moment between the one's rc and the other's ar,
+// independently for each pair. So a busy try is explained if and only if it meets
+// the envelope of a conflicting item.
 //
-// Of items whose turn is not certain, or may be of no length, only the widest
-// bounds are taken, and they narrow nobody's: that accuses nobody wrongly.
+// Items whose order is not certain, or which may have no length, keep their
+// widest bounds and do not narrow other items: that is sound.
 
-// envelopes decides the refused tries of a lock with readers.
+// envelopes decides the busy tries of a lock with readers.
 func (p *part) envelopes(refused []timed, items []item) {
-	var anybody, writers bounds
+	var all, exclusive bounds
 	for _, x := range items {
 		if x.optional || x.rc < x.ar {
 			continue
 		}
-		anybody.add(x)
+		all.add(x)
 		if !p.attempts[x.at].shared {
-			writers.add(x)
+			exclusive.add(x)
 		}
 	}
-	anybody.sort()
-	writers.sort()
-	var all, alone []item
+	all.sort()
+	exclusive.sort()
+	var holders, writers []item
 	for _, x := range items {
 		shared := p.attempts[x.at].shared
 		if !x.optional && x.ar <= x.rc {
-			against := &anybody
+			against := &all
 			if shared {
-				against = &writers
+				against = &exclusive
 			}
 			x.ac, x.rr = against.narrow(x)
 		}
-		all = append(all, x)
+		holders = append(holders, x)
 		if !shared {
-			alone = append(alone, x)
+			writers = append(writers, x)
 		}
 	}
 	var forReading, forWriting []timed
@@ -59,8 +57,8 @@ func (p *part) envelopes(refused []timed, items []item) {
 			forWriting = append(forWriting, x)
 		}
 	}
-	p.reportWithoutHolder(forReading, alone)
-	p.reportWithoutHolder(forWriting, all)
+	p.reportWithoutHolder(forReading, writers)
+	p.reportWithoutHolder(forWriting, holders)
 }
 
 // bounds are the sorted ends and starts of certain items.
@@ -108,11 +106,11 @@ func (b *bounds) narrow(x item) (ac, rr int64) {
 	return ac, rr
 }
 
-// fitAmongReaders finds the writers for which readers leave no moment: of a
-// writer that is only known to have had the lock at some moment between its rc
-// and its ar, the readers' holds may cover all of that together, though none
-// does alone. (Readers that are known no better need no time of their own, and
-// writers exclude one another, so that no other holds can cover it together.)
+// fitAmongReaders finds the writers to which readers leave no moment. A writer
+// may be known only to have had the lock at some moment between its rc and its
+// ar, and readers' holds may cover all of that together, though none does alone.
+// (Readers with such a window need no time of their own, and writers exclude one
+// another, so no other holds can cover it together.)
 func (p *part) fitAmongReaders(spans []span) bool {
 	if !p.sharing {
 		return true

@@ -10,30 +10,30 @@ import (
 
 // The search walks through the bounds of all items and tries in time, and keeps
 // every way in which the lock may have passed from one item to the next so far.
-// Whatever can be put off is put off: an item takes the lock at its ar, or when
-// a refused try must be explained by it; it lets go when the next one takes
-// it. So a way is told by a few facts: which items have had their turn, from
-// when on the last of them may have let go, and until when it may have kept it.
+// Every decision is deferred: an item takes the lock at its ar, or when it must
+// explain a busy try; it releases when the next item takes it. So a few facts
+// describe a way: which items had their turn, since when the last of them may
+// have released, and until when it may have held.
 //
-// Ways part only where something must be chosen: who explains a try that the
-// last holder cannot; and which of the items that may take their turn before or
-// after another (those whose rc is not after their ar) go first. One goes first
-// if it must, for it could not after (ar before the other's rc); else it may,
-// but only an item that must let go earlier than the other has reason to, for
-// else it can as well follow at the same moment and keep the lock as long.
+// Ways branch only at a choice: which item explains a try that the last holder
+// cannot; and which of the items that may come before or after another (those
+// whose rc is not after their ar) come first. One comes first if it cannot come
+// after (its ar is before the other's rc); else only an item that must release
+// earlier than the other needs to, since any other can follow at the same moment
+// and hold as long.
 //
-// An item may explain a try only if it can let go before the earliest ar of
-// those still to come: then these can all still have their turns, since no two
-// grants contradict one another. So a way never dies but for a try; and if no
-// way explains a try, no order does.
+// An item may explain a try only if it can release before the earliest ar of the
+// remaining items: then these can all have their turns, since no two grants
+// contradict one another. So a way ends only at a try; and if no way explains a
+// try, no order does.
 //
-// Acquires that may have happened at any time, or never, are all alike once
-// their rc has passed, and are only counted; of those whose rc is still to come
-// the earliest serves best.
+// Acquires that may have happened at any time, or never, are alike once their rc
+// has passed, and are only counted; of those whose rc is in the future the
+// earliest serves best.
 
-// maxWays bounds the ways that are followed at once, maxLoose the items between
-// whose turns can be chosen, and maxEffort how often two ways are compared, all
-// in all. Beyond, nothing is decided.
+// maxWays bounds the ways that are followed at once, maxLoose the items whose
+// order can be chosen, and maxEffort the comparisons of two ways in total. Beyond
+// them nothing is decided.
 const (
 	maxWays   = 1024
 	maxLoose  = 256
@@ -47,30 +47,30 @@ func (s *set) has(slot int) bool { return s[slot/64]&(1<<(slot%64)) != 0 }
 func (s *set) add(slot int)      { s[slot/64] |= 1 << (slot % 64) }
 func (s *set) remove(slot int)   { s[slot/64] &^= 1 << (slot % 64) }
 
-// way is one way in which the lock may have passed on so far.
+// way is one way in which the lock may have passed from item to item so far.
 type way struct {
 	done  set   // loose items that had their turn
-	next  int   // how many of the firm ones had
-	used  int   // and of the free ones
-	until int64 // the last holder's rc: nobody else before
-	reach int64 // its rr: it may have kept the lock so long
+	next  int   // number of firm items that had
+	used  int   // number of free items that had
+	until int64 // the last holder's rc: no other item before
+	reach int64 // its rr: it may have held until then
 }
 
 // frontier is the search on one key.
 type frontier struct {
 	firm  []item // certain, ar before rc, in their only order
-	loose []item // the other certain ones, and optional ones that end; by ac
-	free  []item // optional ones that may last for ever, by ac
+	loose []item // the other certain items, and optional items that end; by ac
+	free  []item // optional items that may last forever, by ac
 	due   []turn // the certain ones, by ar
 
-	oldest int64    // no refused try still to come was sent before
-	opened int      // loose items met
-	slots  set      // in use
-	open   []opened // loose items that may still have their turn
-	passed int      // due turns that are over
-	met    int      // free items met
-	ready  int      // of those, the ones whose rc has passed
-	later  moments  // the rc of the others
+	oldest  int64    // no remaining busy try was sent before
+	opened  int      // loose items opened so far
+	slots   set      // in use
+	open    []opened // loose items that may still have their turn
+	passed  int      // due turns that are over
+	started int      // free items whose acquire was sent
+	ready   int      // of those, the items whose rc has passed
+	later   moments  // the rc of the others
 
 	ways   []way
 	next   []way
@@ -125,7 +125,7 @@ func (f *frontier) item(t turn) *item {
 	return &f.loose[t.i]
 }
 
-// search decides the refused tries, which are in order of their return.
+// search decides the busy tries, which are in order of their return.
 func (p *part) search(refused []timed, items []item) {
 	f := newFrontier(items)
 	oldest := make([]int64, len(refused)) // call of those still to come
@@ -146,7 +146,7 @@ func (p *part) search(refused []timed, items []item) {
 		}
 		if !ok {
 			p.rep.Undecided += int64(len(refused) - k)
-			p.rep.UndecidedWhy = fmt.Sprintf("so many outcomes on key %d are unknown at once that their orders are too many to try", p.key)
+			p.rep.UndecidedWhy = fmt.Sprintf("too many outcomes on key %d are unknown at once to try all their orders", p.key)
 			return
 		}
 		if !explained {
@@ -155,8 +155,8 @@ func (p *part) search(refused []timed, items []item) {
 	}
 }
 
-// meet takes note of the items whose acquires were sent by now.
-func (f *frontier) meet(now int64) bool {
+// advance opens the items whose acquires were sent by now.
+func (f *frontier) advance(now int64) bool {
 	if len(f.open) > 0 {
 		f.close(func(x item) bool { return x.optional && x.rr < f.oldest })
 	}
@@ -168,8 +168,8 @@ func (f *frontier) meet(now int64) bool {
 		f.slots.add(slot)
 		f.open = append(f.open, opened{f.opened, slot})
 	}
-	for ; f.met < len(f.free) && f.free[f.met].ac <= now; f.met++ {
-		heap.Push(&f.later, f.free[f.met].rc)
+	for ; f.started < len(f.free) && f.free[f.started].ac <= now; f.started++ {
+		heap.Push(&f.later, f.free[f.started].rc)
 	}
 	for len(f.later) > 0 && f.later[0] <= now {
 		heap.Pop(&f.later)
@@ -178,8 +178,7 @@ func (f *frontier) meet(now int64) bool {
 	return true
 }
 
-// moments are kept so that the first is at hand, as container/heap does; many
-// may be far ahead.
+// moments is a heap of times for container/heap.
 type moments []int64
 
 func (m moments) Len() int           { return len(m) }
@@ -194,7 +193,7 @@ func (m *moments) Pop() any {
 	return last
 }
 
-// slot finds a free one, -1 if there is none.
+// slot finds a free slot, -1 if there is none.
 func (f *frontier) slot() int {
 	for i, word := range f.slots {
 		if word != ^uint64(0) {
@@ -204,7 +203,7 @@ func (f *frontier) slot() int {
 	return -1
 }
 
-// close forgets the items that are over.
+// close removes the items that are over.
 func (f *frontier) close(over func(item) bool) {
 	kept := f.open[:0]
 	for _, o := range f.open {
@@ -220,11 +219,11 @@ func (f *frontier) close(over func(item) bool) {
 	f.open = kept
 }
 
-// take gives the item that is due its turn, on the ways on which it had none
-// yet. It answers false if there is too much to follow.
+// take gives the due item its turn on the ways on which it had none yet. It
+// returns false if there are too many ways.
 func (f *frontier) take(t turn) bool {
 	x := f.item(t)
-	if !f.meet(x.ar) {
+	if !f.advance(x.ar) {
 		return false
 	}
 	f.next = f.next[:0]
@@ -255,5 +254,5 @@ func (f *frontier) had(w *way, t turn) bool {
 			return w.done.has(o.slot)
 		}
 	}
-	return false // its acquire is not even sent
+	return false // its acquire is not sent yet
 }

@@ -2,17 +2,17 @@ package checker
 
 import "github.com/lockbench/lockbench/history"
 
-// A key's calls are gathered one by one, in any order, and folded into attempts
-// at once. On a hot key nearly all attempts are tries that were refused and have
-// no other call: these tell no more than that, and need no attempt.
+// A key's calls arrive one by one, in any order, and are folded into attempts
+// at once. On a hot key nearly all attempts are busy tries without any other
+// call: these need no attempt.
 
-// Open begins the judging of one key, which has about as many calls as said. It
-// is to be shown every call about the key: those that name it, and all calls of
-// the batches of which it is a further key. If there is something to tell, it
-// wants to be shown them twice. A key is judged once.
+// Open starts the judging of one key with about this many calls. The visitor
+// must be given every call of the key: those that name it, and all calls of the
+// batches that cover it. To build witnesses it returns a second visitor. A key is
+// judged once.
 func (j *Judge) Open(key uint32, calls int) history.KeyVisitor { return j.gather(key, calls) }
 
-// Key judges one key, given every call about it, as for Open.
+// Key judges one key, given every call of it, as for Open.
 func (j *Judge) Key(key uint32, calls []history.Call) {
 	for v := j.Open(key, len(calls)); v != nil; v = v.Done() {
 		for i := range calls {
@@ -24,23 +24,23 @@ func (j *Judge) Key(key uint32, calls []history.Call) {
 type keyVisitor struct {
 	*part
 	numbers
-	// disposition has, of each attempt by its number, its place among those gathered; or
-	// the complement of its only call, a refused try.
+	// disposition is, by attempt number, the index of the attempt in gathered; or
+	// the complement of its only call, a busy try.
 	disposition chunkedList[int32]
 	gathered    chunkedList[attempt]
 	// waiting are the last calls, whose attempts were not looked up yet.
 	waiting []waiting
-	further map[history.Attempt]bool // batches of which this key is a further one
+	further map[history.Attempt]bool // batches that cover this key, but not as their first
 }
 
-// waiting is what is not kept of a call once its attempt is known.
+// waiting is dropped from a call once its attempt is known.
 type waiting struct {
 	attempt history.Attempt
 	hash    uint32
 	key     uint32
 }
 
-// maxWaiting is how many attempts are looked up at once.
+// maxWaiting is the number of attempts that are looked up at once.
 const maxWaiting = 64
 
 func (j *Judge) gather(key uint32, calls int) *keyVisitor {
@@ -62,7 +62,8 @@ func (g *keyVisitor) Visit(c *history.Call) {
 	}
 }
 
-// ofLock: calls of kind k were sent to the lock, or say what it told.
+// ofLock reports whether calls of kind k were sent to the lock, or record its
+// signals.
 func ofLock(k history.Kind) bool {
 	switch k {
 	case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend, history.KindLost:
@@ -82,7 +83,7 @@ func (g *keyVisitor) put(c *history.Call) {
 	}
 }
 
-// settle adds the calls that wait to their attempts.
+// settle adds the waiting calls to their attempts.
 func (g *keyVisitor) settle() {
 	g.fetch(g.waiting)
 	first := len(g.calls) - len(g.waiting)
@@ -114,7 +115,7 @@ func (g *keyVisitor) assign(i int32, w *waiting) {
 	a.malformed = a.malformed || w.attempt.IsZero()
 }
 
-// number is of, but quicker for the attempt of the call before.
+// number is of, but faster if the previous call has the same attempt.
 func (g *keyVisitor) number(i int32, w *waiting) (number int32, fresh bool) {
 	if i > 0 {
 		if last := g.calls[i-1].attempt; *g.numbers.ids.at(last) == w.attempt {
@@ -124,20 +125,20 @@ func (g *keyVisitor) number(i int32, w *waiting) (number int32, fresh bool) {
 	return g.of(w.attempt, w.hash)
 }
 
-// refusedAlone: unless more calls follow, the attempt of c is a refused try and
-// nothing else.
+// refusedAlone reports whether the attempt of c is a busy try and nothing else,
+// unless more calls follow.
 func (g *keyVisitor) refusedAlone(c *call, w *waiting) bool {
 	return c.Kind == history.KindTry && c.Outcome == history.Busy && w.key == g.key && !w.attempt.IsZero() &&
 		!g.opt.Reentrant && !(len(g.batches) > 0 && g.batches[w.attempt])
 }
 
-// begin begins an attempt with call i.
+// begin starts an attempt with call i.
 func (g *keyVisitor) begin(i int32, key uint32) int32 {
 	g.gathered.add(newAttempt(g.calls, i, key))
 	return g.gathered.len() - 1
 }
 
-// fold makes a part of what was gathered.
+// fold makes a part of the gathered calls.
 func (g *keyVisitor) fold() *part {
 	g.settle()
 	p := g.part
@@ -159,7 +160,7 @@ func (g *keyVisitor) fold() *part {
 // Done judges the key.
 func (g *keyVisitor) Done() history.KeyVisitor {
 	p := g.fold()
-	*g = keyVisitor{} // it may be large, and is needed no more
+	*g = keyVisitor{} // free its memory before judging
 	p.judge()
 	p.calls, p.attempts, p.alone, p.guarded, p.ids = nil, nil, nil, nil, chunkedList[history.Attempt]{}
 	p.mu.Lock()
@@ -171,7 +172,7 @@ func (g *keyVisitor) Done() history.KeyVisitor {
 	return p.show()
 }
 
-// showing adds to the witnesses what the rules do not need.
+// showing adds the complete calls to the witnesses.
 type showing struct {
 	*part
 	next     int32 // number of the next call of the lock
@@ -193,7 +194,7 @@ func (p *part) show() *showing {
 	return s
 }
 
-// Visit takes the calls once more, in the same order.
+// Visit takes the calls a second time, in the same order.
 func (s *showing) Visit(c *history.Call) {
 	for _, w := range s.involved[c.Attempt] {
 		w.Around = append(w.Around, *c)
@@ -206,7 +207,7 @@ func (s *showing) Visit(c *history.Call) {
 	}
 }
 
-// Done puts the calls around each witness into order.
+// Done sorts the calls around each witness.
 func (s *showing) Done() history.KeyVisitor {
 	s.proofs = nil
 	for _, list := range s.kept {

@@ -12,22 +12,22 @@ type Hold struct {
 	Key     uint32
 	Client  uint32
 	Attempt history.Attempt
-	// Start is when the acquire returned; End when the client sent its release
-	// or observed its loss, or the last that is known of it.
+	// Start is when the acquire returned; End is when the client sent its release
+	// or observed its loss, or the last stamp known of it.
 	Start, End int64
 	Ended      Ending
 	Grant      int // index of the grant in the history's calls
-	EndedBy    int // index of the call that ended it, -1 where Ended is StreamEnd
+	EndedBy    int // index of the call that ended it, -1 if Ended is StreamEnd
 }
 
-// Ending says how a hold ended.
+// Ending is how a hold ended.
 type Ending uint8
 
 // The endings.
 const (
 	ReleaseSent  Ending = iota // a release or clean-up was sent
-	LossObserved               // the client learned that it had lost the lock
-	StreamEnd                  // the client's record ends, or is broken, while it held; or it was killed
+	LossObserved               // the client observed that it had lost the lock
+	StreamEnd                  // the client's record ends or is broken during the hold, or the client was killed
 )
 
 // Holds lists all holds of h by (key, start, client). Attempts whose records
@@ -37,7 +37,7 @@ func Holds(h *history.History) []Hold {
 	j := surveyed(h).Judge(Options{})
 	for key, of := range byKey(h.Calls) {
 		g := j.gather(key, len(of))
-		var origin []int32 // by the part's number of a call, its index in h
+		var origin []int32 // index in h by the part's call number
 		for _, i := range of {
 			if g.Visit(&h.Calls[i]); len(g.calls) > len(origin) {
 				origin = append(origin, i)
@@ -61,16 +61,16 @@ func Holds(h *history.History) []Hold {
 	return holds
 }
 
-// hold is a's hold by the client's view; its calls are by the part's numbers. a
-// must be held.
+// hold is the hold of a in the client's view; its calls are the part's call
+// numbers. The attempt a must be held.
 func (p *part) hold(a *attempt) Hold {
 	grant := &p.calls[a.acquire]
 	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
-	// The client's process may have died; it held at its last record, or until
-	// it was killed, and nothing is known of the time after.
+	// The client's process may have died: it held until its last record, or until
+	// it was killed. Nothing is known of the time after.
 	h.End = max(grant.Return, p.clients.of(p.client(a)).last)
 	if p.damage > 0 {
-		// A release may be among the records that could not be read.
+		// A release may be among the unreadable records.
 		h.End = max(grant.Return, p.runOf(a).end)
 	}
 	if i := a.firstRelease; i != none && p.unbroken(a, i) {

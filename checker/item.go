@@ -7,20 +7,19 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// item is what is known of when one attempt may have had the lock: it was
-// granted at a moment from ac to ar, and let go at one from rc to rr, no
-// earlier than that. An item that is not optional certainly had the lock; it
-// had it from ar to rc in any case, unless rc comes first.
+// item is what is known of the time at which one attempt may have had the lock:
+// it was granted between ac and ar, and released between rc and rr, not before
+// its grant. An item that is not optional certainly had the lock, and in any case
+// from ar to rc, unless rc comes first.
 type item struct {
 	ac, ar   int64
 	rc, rr   int64
 	at       int32
-	optional bool // its acquire's outcome is unknown, and nothing proves it
+	optional bool // the outcome of its acquire is unknown, and nothing proves it
 }
 
-// item gives what is known of attempt i; ok is false if it certainly never had
-// the lock. All stamps are read as far apart as the clocks' uncertainty
-// allows.
+// item returns the item of attempt i; ok is false if it certainly never had the
+// lock. All stamps are widened by the clocks' uncertainty.
 func (p *part) item(i int32) (x item, ok bool) {
 	a := &p.attempts[i]
 	if a.inner {
@@ -31,7 +30,7 @@ func (p *part) item(i int32) (x item, ok bool) {
 	case sure:
 		x = item{ac: p.calls[a.since].Invoke, ar: proved.s, rc: proved.e, rr: p.freed(a), at: i}
 		if l := a.lostAnswer; !a.granted(p.calls) && l != none && before(p.calls, l, a.proof) {
-			x.ac = max(x.ac, p.calls[l].Invoke) // it was not there yet
+			x.ac = max(x.ac, p.calls[l].Invoke) // it was not granted before
 		}
 	case a.unknown(p.calls):
 		x = p.supposed(a)
@@ -46,8 +45,7 @@ func (p *part) item(i int32) (x item, ok bool) {
 	return item{ac: x.ac - u, ar: x.ar + u, rc: x.rc - u, rr: x.rr + u, at: i, optional: x.optional}, true
 }
 
-// freed is when nothing of a's lock can have been left, of an attempt that is
-// proved.
+// freed is when nothing of a's lock can be left, for a proved attempt.
 func (p *part) freed(a *attempt) int64 {
 	t := int64(forever)
 	if a.countUncertain {
@@ -62,8 +60,8 @@ func (p *part) freed(a *attempt) int64 {
 	return t
 }
 
-// supposed is the item of an unknown acquire that nothing proves: it may have
-// taken effect at any time, or never.
+// supposed is the item of an unknown acquire without proof: it may have taken
+// effect at any time, or never.
 func (p *part) supposed(a *attempt) item {
 	x := item{ac: p.calls[a.acquire].Invoke, ar: forever, rr: forever, optional: true}
 	end := p.clients.of(p.client(a)).last
@@ -72,13 +70,13 @@ func (p *part) supposed(a *attempt) item {
 	}
 	switch {
 	case p.opt.Leased, p.opt.Reentrant, p.unfinished:
-		// It may have ended as soon as it began; or its owner's next hold is
-		// within it; or what it comes to is still to be told.
+		// It may have ended as soon as it began; or its owner's next hold is within
+		// it; or its outcome is not recorded yet.
 		x.rc = x.ac
 	case a.firstSent == none:
 		x.rc = end
 	case a.absent != none && !a.releaseUnknown && (a.cleaned == none || before(p.calls, a.absent, a.cleaned)):
-		// It was not there yet, and nobody has freed it since.
+		// It was not granted before, and nothing has freed it since.
 		x.ac, x.rc = p.calls[a.absent].Invoke, end
 	default:
 		x.rc = p.calls[a.firstSent].Invoke
@@ -86,14 +84,14 @@ func (p *part) supposed(a *attempt) item {
 	return x
 }
 
-// refusal is a try that was answered "busy".
+// refusal is a try that returned busy.
 type refusal struct {
 	from, to int64
-	at       int32 // its number, as of acquire
+	at       int32 // its attempt number, as for acquire
 }
 
-// acquire returns the acquire of the attempt of a number: those of p.attempts
-// come first, and after them the tries that were refused and have no other call.
+// acquire returns the acquire of an attempt by number: p.attempts come first, then
+// the busy tries without any other call.
 func (p *part) acquire(number int32) int32 {
 	if n := int32(len(p.attempts)); number >= n {
 		return p.alone[number-n]
@@ -101,16 +99,15 @@ func (p *part) acquire(number int32) int32 {
 	return p.attempts[number].acquire
 }
 
-// refusal is the refused try of a number.
+// refusal is the busy try of an attempt number.
 func (p *part) refusal(number int32) refusal {
 	c := &p.calls[p.acquire(number)]
 	u := p.uncertainty(c.Client)
 	return refusal{from: c.Invoke - u, to: returned(c) + u, at: number}
 }
 
-// refusals lists the numbers of the tries that were refused, by the moment of
-// their return. A batch is refused for the sake of any of its keys, so that
-// nothing follows for one of them.
+// refusals lists the numbers of the busy tries by their return. A batch may be
+// busy because of any of its keys, so it proves nothing for a single one.
 func (p *part) refusals() []timed {
 	var list []timed
 	for i := range p.attempts {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Judge judges a surveyed history key by key. Key may be called by several
-// goroutines; Report once they are done.
+// Judge judges a surveyed history key by key. Open and Key may be called by
+// several goroutines; call Report after they are done.
 type Judge struct {
 	clients  roster
 	batches  map[history.Attempt]bool
@@ -17,14 +17,14 @@ type Judge struct {
 	end      int64
 	opt      Options
 	suspects map[history.Attempt]Suspect
-	general  []Suspect // those for everybody
+	general  []Suspect // those of all clients
 	pauses   map[uint32][]stretch
 
 	mu    sync.Mutex
 	parts map[uint32]*part
 }
 
-// Judge ends the survey: its keys can be judged now.
+// Judge ends the survey and makes its keys ready to be judged.
 func (s *Survey) Judge(o Options) *Judge {
 	j := &Judge{
 		clients: s.clients, batches: s.batches, damage: s.damage, end: s.end, opt: o,
@@ -33,7 +33,7 @@ func (s *Survey) Judge(o Options) *Judge {
 		parts:    map[uint32]*part{},
 	}
 	for _, d := range o.Died {
-		// A client that sealed its record had left before.
+		// A client with a sealed record had left before.
 		if cl := j.clients.of(d.Client); cl != nil && !cl.sealed {
 			cl.last = max(cl.last, d.At)
 		}
@@ -63,30 +63,30 @@ type part struct {
 	key         uint32
 	calls       []call
 	ids         chunkedList[history.Attempt] // by the attempt's number in calls
-	attempts    []attempt                    // by the acquire's invoke; those whose records contradict one another are left out
-	alone       []int32                      // refused tries that are an attempt of their own, which is not in attempts
+	attempts    []attempt                    // by the acquire's invoke, without malformed ones
+	alone       []int32                      // busy tries without any other call, not in attempts
 	sharing     bool                         // some attempts are for reading
 	guarded     []history.Call               // the register's calls
-	rep         Report                       // what adds up over keys
+	rep         Report                       // the counts that add up over keys
 	releaseList []release                    // see foreign
 	causes      map[string]int64             // of overlaps, lost updates and stale writes
 	breached    map[string]int64             // of breaches
-	// blamed has, by attempt, the cause of an overlap that it had a part in.
+	// blamed is, by attempt, the cause of an overlap that it took part in.
 	blamed map[history.Attempt]string
 	kept   map[Class][]Witness
-	proofs map[int32][]*history.Call // by the number of a call: where witnesses show it
-	// unexplained: there is an overlap that no suspect explains.
+	proofs map[int32][]*history.Call // by call number: where witnesses contain it
+	// unexplained: no suspect explains one of the overlaps.
 	unexplained bool
-	// unfinished: there is more of the history to come, so that the client's view
-	// of a hold proves nothing yet, and a release may be sent right after the end.
+	// unfinished: more calls follow, so the client's view of a hold proves nothing
+	// yet, and a release may be sent right after the end.
 	unfinished bool
-	// unfit: grants that were forgotten contradict one another.
+	// unfit: grants that a Watch has dropped contradict one another.
 	unfit bool
 }
 
 func (p *part) judge() {
 	holds, held := p.holds()
-	// It is about nothing else, and takes as long as one of the others.
+	// It is independent of the rest, and takes as long as one of the other rules.
 	var counted sync.WaitGroup
 	counted.Go(p.contended)
 	p.overlaps(holds)
@@ -96,7 +96,7 @@ func (p *part) judge() {
 	p.damaged()
 }
 
-// holds lists the holds by the clients' view.
+// holds lists the holds in the clients' view.
 func (p *part) holds() (holds []span, held []stretch) {
 	holds, held = make([]span, 0, len(p.attempts)), make([]stretch, 0, len(p.attempts))
 	for i := range p.attempts {

@@ -6,55 +6,54 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Options say what the lock promised and what else is known of the run.
+// Options describe the guarantees of the lock and what else is known of the run.
 type Options struct {
-	// Leased: a hold may end while its owner lives but is silent (bound ttl
-	// or session). Without it the lock is judged as a mutex, whose holds end
-	// by a release, or by a loss that the client was told of.
+	// Leased: a hold may end while its owner is alive but silent (bound ttl or
+	// session). Otherwise the lock is judged as a mutex: a hold ends by a release,
+	// or by a loss that the lock signalled to the client.
 	Leased bool
-	// TTL, of a leased lock bound by the server's clock: a grant certainly
-	// holds for TTL, less a part in a thousand and Slack, after the acquire or
-	// the last confirmed renewal was sent. 0: the lease may end at any moment.
+	// TTL of a leased lock bound by the server's clock: a grant certainly holds for
+	// TTL, less 0.1 % and Slack, after the acquire or the last confirmed renewal was
+	// sent. 0: the lease may end at any moment.
 	TTL time.Duration
-	// Slack is taken off the TTL for the coarseness of the server's clock.
+	// Slack is subtracted from the TTL for the resolution of the server's clock.
 	Slack time.Duration
 	// Fencing: every grant carries a fencing token.
 	Fencing bool
-	// Reentrant: a client that holds the lock may take it again, and it is free
-	// when as many holds were released as were granted. The owner is the
-	// client, and its holds of a key that meet are one.
+	// Reentrant: a holder may acquire the lock again, and it is free after as many
+	// releases as grants. The owner is the client: its holds of a key that meet in
+	// time are one.
 	Reentrant bool
-	// ReleaseIgnoresOwner: a release frees the lock whoever holds it. It tells only what
-	// may explain violations.
+	// ReleaseIgnoresOwner: a release frees the lock of any holder. It is used only
+	// to explain violations.
 	ReleaseIgnoresOwner bool
-	// TriesYield: a try may be refused because another attempt is under way,
-	// though nobody holds the lock: a place in a queue refuses it, or a part of
-	// the servers that another has just taken.
+	// TriesYield: a try may be busy because another attempt is under way, although
+	// no client holds the lock: the attempt has a place in a queue, or holds some
+	// of the servers.
 	TriesYield bool
 	// Takeover bounds the time that a free and wanted key may stay without a
-	// holder. 0: nothing is known, and liveness is not judged.
+	// holder. 0: unknown, and liveness is not judged.
 	Takeover time.Duration
 
-	// End of the measured window, as a stamp: whether a key is wanted after it
-	// counts no longer. 0 means the history's last stamp. Safety is judged on
-	// the whole history, warm-up and drain included.
+	// End of the measured window, as a stamp: liveness is judged up to it. 0 means
+	// the history's last stamp. Safety is judged on the whole history, warm-up and
+	// drain included.
 	End int64
 
-	// Paused lists when clients could not run: their pending acquires do not
-	// count as wanting.
+	// Paused lists when clients could not run: their pending acquires do not count
+	// as waiting.
 	Paused []Interval
-	// Died lists the clients that were killed: they hold and want nothing from
-	// then on, though the lock may stay taken until its bound.
+	// Died lists the killed clients: they hold and want nothing from then on,
+	// though the lock may stay taken until its bound.
 	Died []Death
-	// Suspects name what may explain violations.
+	// Suspects are possible causes of violations.
 	Suspects []Suspect
-	// FaultMissed gives the reasons of faults that were planned but hit
-	// nothing. One is enough to rule out "safe".
+	// FaultMissed gives the reasons why planned faults missed. One is enough to
+	// rule out "safe".
 	FaultMissed []string
 
-	// Incomplete says why the record is not whole although nothing of it is
-	// damaged (the run was killed, say); it rules out "safe", "kept" and
-	// "live": what is missing may be the contrary.
+	// Incomplete is why records may be missing although none is damaged (for
+	// example, the run was killed). It rules out "safe", "kept" and "live".
 	Incomplete string
 
 	// MaxWitnesses limits the witnesses of each class; 0 means 3.
@@ -67,16 +66,16 @@ type Interval struct {
 	From, To int64
 }
 
-// Death is a client's end, by a signal that it could not see coming.
+// Death is the end of a client by SIGKILL.
 type Death struct {
 	Client uint32
 	At     int64 // stamp; the client's records may end long before
 }
 
-// Suspect explains violations: those that involve one attempt and end after From,
-// as when its client was stopped at From; or, for AllClients, those between a hold
-// that was granted by To and one that was granted after From, as when the server
-// may have lost what it knew between From and To.
+// Suspect is a possible cause of violations: those that involve one attempt and
+// end after From (its client was stopped at From); or, with AllClients, those
+// between a hold granted by To and one granted after From (the server may have
+// lost its data between From and To).
 type Suspect struct {
 	Cause      string
 	Attempt    history.Attempt

@@ -2,7 +2,7 @@ package checker
 
 import "github.com/lockbench/lockbench/history"
 
-// overlaps judges the holds by the clients' view.
+// overlaps judges the holds in the clients' view.
 func (p *part) overlaps(holds []span) {
 	groups(holds, possible, func(group []span) {
 		could := countClashes(group, possible)
@@ -13,8 +13,8 @@ func (p *part) overlaps(holds []span) {
 			return
 		}
 		p.explainOverlaps(group, n)
-		// Incidents are groups as observed, so that a clock's uncertainty
-		// joins none.
+		// Incidents are groups of observed overlaps: the clocks' uncertainty connects
+		// none.
 		groups(group, observed, func(incident []span) {
 			if countClashes(incident, certain) == 0 {
 				return
@@ -32,8 +32,8 @@ func (p *part) overlaps(holds []span) {
 	})
 }
 
-// sharedTime is how long two or more of a sorted group's spans were open, one
-// of them not shared.
+// sharedTime is how long two or more of a sorted group's spans were open, at least
+// one of them not shared.
 func sharedTime(sorted []span) int64 {
 	var total int64
 	reach, alone, counted := sorted[0].e, sorted[0].s, sorted[0].s
@@ -58,7 +58,7 @@ func sharedTime(sorted []span) int64 {
 	return total
 }
 
-// pairWitness shows two holds that clash, and the calls to keep it with.
+// pairWitness returns the witness of two clashing holds, and its calls.
 func (p *part) pairWitness(class Class, x, y span) (w Witness, calls []int32) {
 	a, b := &p.attempts[x.at], &p.attempts[y.at]
 	w = Witness{Class: class, Key: p.key, From: max(x.s, y.s), To: min(x.e, y.e)}
@@ -80,8 +80,8 @@ func (p *part) pairWitness(class Class, x, y span) (w Witness, calls []int32) {
 	return w, calls
 }
 
-// keep adds a witness, with the calls given, if its class has room. Of these
-// calls only the attempts are known by now; the rest is filled in by show.
+// keep adds a witness with its calls, if its class has room. Only the attempts of
+// these calls are known here; show fills in the rest.
 func (p *part) keep(w Witness, calls ...int32) {
 	if p.full(w.Class) {
 		return

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// span is a stretch of time that one attempt covers. Two spans clash if each
-// starts before the other ends, strictly. A span may end before it starts (a
-// grant of which only "somewhere in between" is known): the inequality then
-// still says what it should, that the other must not cover the whole between.
+// span is the time that one attempt covers. Two spans clash if each starts
+// strictly before the other ends. A span may end before it starts (the grant took
+// effect somewhere in between): the same inequality then means that the other
+// span must not cover all of it.
 type span struct {
 	s, e   int64
 	u      int64  // uncertainty of its process's clock
@@ -17,7 +17,7 @@ type span struct {
 	at     int32  // index of the attempt
 }
 
-// shift says how to read stamps of different processes.
+// shift is how to read stamps of different processes.
 type shift int64
 
 const (
@@ -71,8 +71,8 @@ func countOverlaps(spans []span, m shift) int64 {
 	if m == observed || !uncertain {
 		return countPlain(spans, observed)
 	}
-	// Stamps of one process are not shifted against each other: take its pairs
-	// out of the shifted count and put them back as they were observed.
+	// Stamps of one process are not shifted against each other: replace their
+	// pairs in the shifted count by the observed ones.
 	n := countPlain(spans, m)
 	byWorker := slices.Clone(spans)
 	slices.SortFunc(byWorker, func(a, b span) int { return cmp.Compare(a.worker, b.worker) })
@@ -89,10 +89,10 @@ func countOverlaps(spans []span, m shift) int64 {
 	return n
 }
 
-// countPlain counts clashing pairs with every stamp shifted. It counts the
-// pairs that do not clash: those where one ends no later than the other
-// starts. For two proper spans only one of both can do so; where a span has no
-// length, or less, both may, and the pair must not be counted twice.
+// countPlain counts clashing pairs with every stamp shifted. It subtracts the
+// pairs of which one span ends no later than the other starts. Of two spans with
+// positive length at most one does; otherwise both may, and the pair must not be
+// counted twice.
 func countPlain(spans []span, m shift) int64 {
 	n := int64(len(spans))
 	starts := make([]int64, len(spans))
@@ -167,19 +167,18 @@ func (f fenwick) below(rank int) int64 {
 	return n
 }
 
-// sortSpans puts spans by start, shortest first, so that a span without length
-// comes before those that only begin where it stands.
+// sortSpans sorts spans by start, shortest first, so that a span without length
+// comes before the others that start with it.
 func sortSpans(spans []span, m shift) {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start(m), b.start(m)), cmp.Compare(a.end(m), b.end(m)), cmp.Compare(a.at, b.at))
 	})
 }
 
-// groups calls f for each group of at least two spans that clashes connect.
-// For proper spans the groups are exactly the connected ones; among spans that
-// end before they start a group may join several, and so may one of shared
-// spans that all clash with some other. spans is sorted on return, and f's
-// argument is a part of it or of a copy.
+// groups calls f for each group of at least two spans connected by clashes. For
+// spans of positive length the groups are exactly the connected ones; with spans
+// that end before they start, or shared ones, a group may join several. It sorts
+// spans, and passes parts of it or of a copy to f.
 func groups(spans []span, m shift, f func(group []span)) {
 	sortSpans(spans, m)
 	if len(sharedOnly(spans)) > 0 {
@@ -204,11 +203,11 @@ func groups(spans []span, m shift, f func(group []span)) {
 	}
 }
 
-// clashing keeps the spans that may clash with another: readers in the company
-// of readers only join no group. spans is sorted.
+// clashing keeps the spans that may clash with another: readers that meet only
+// readers join no group. spans is sorted.
 func clashing(spans []span, m shift) []span {
-	// The two furthest ends among the spans that start before a moment, and
-	// the furthest of those that are not shared.
+	// The two latest ends among the spans that start before a moment, and the
+	// latest of those that are not shared.
 	type reach struct {
 		one, two, alone int64
 		at              int32
@@ -260,9 +259,8 @@ func findClashes(group []span, limit int) [][2]span {
 	return found
 }
 
-// meeting calls f for the pairs of sorted spans of which the later, x, starts
-// before the earlier, y, has ended, and which are not both shared, until f
-// answers false.
+// meeting calls f for the pairs of sorted spans in which x starts before the
+// earlier y has ended and which are not both shared, until f returns false.
 func meeting(sorted []span, f func(y, x span) bool) {
 	var readers, writers []span // still open
 	for _, x := range sorted {

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// timed is something of a number at some time.
+// timed is a numbered element at some time.
 type timed struct {
 	at     int64
 	number int32
 }
 
-// sortTimed sorts list by time, and by tie where times are equal. It is fast if
-// list consists of a few stretches that are sorted already, as what is read
-// client by client does, and no slower than others if not.
+// sortTimed sorts list by time, and by tie where times are equal. It merges sorted
+// runs if the list has few of them, as a history read client by client does.
 func sortTimed(list []timed, tie func(a, b int32) int) {
 	compare := func(a, b timed) int {
 		if a.at != b.at {
@@ -21,7 +20,7 @@ func sortTimed(list []timed, tie func(a, b int32) int) {
 		}
 		return tie(a.number, b.number)
 	}
-	begins := []int{0} // of the sorted stretches
+	begins := []int{0} // of the sorted runs
 	for i := 1; i < len(list); i++ {
 		if compare(list[i-1], list[i]) > 0 {
 			begins = append(begins, i)
@@ -37,9 +36,8 @@ func sortTimed(list []timed, tie func(a, b int32) int) {
 	}
 }
 
-// join sorts what lies between the first and the last of the bounds, between
-// each two of which list is sorted. Only the first half has to get out of the
-// way, to aside.
+// join sorts list between the first and the last bound; between two adjacent
+// bounds list is sorted. It copies only the first half, to aside.
 func join(list []timed, bounds []int, aside *[]timed, compare func(a, b timed) int) {
 	n := len(bounds) - 1
 	if n < 2 {
@@ -52,7 +50,7 @@ func join(list []timed, bounds []int, aside *[]timed, compare func(a, b timed) i
 	merge(list[begin:end], *aside, list[middle:end], compare)
 }
 
-// merge merges the sorted a and b into to, whose end b is.
+// merge merges the sorted a and b into to; b is the end of to.
 func merge(to, a, b []timed, compare func(a, b timed) int) {
 	for i := range to {
 		if len(a) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// stretch is a piece of time.
+// stretch is an interval of time.
 type stretch struct{ from, to int64 }
 
 // union sorts and joins stretches that meet.
@@ -27,7 +27,7 @@ func union(pieces []stretch) []stretch {
 	return joined
 }
 
-// without is what of the joined stretches a lies outside the joined b.
+// without returns the parts of the joined stretches a outside the joined b.
 func without(a, b []stretch) []stretch {
 	var rest []stretch
 	k := 0
@@ -49,11 +49,10 @@ func without(a, b []stretch) []stretch {
 	return rest
 }
 
-// stuck finds the longest time during which one key was held by nobody, by the
-// clients' view, while at every moment some acquire of it was pending. An
-// acquire that a dead client left open is pending to that client's last
-// record; a paused client wants nothing during the pause, be it in a call or
-// between two.
+// stuck finds the longest time during which no client held the key, in the
+// clients' view, while at every moment some acquire of it was pending. An acquire
+// that a dead client left open is pending until that client's last record; a
+// paused client wants nothing during the pause.
 func (p *part) stuck(held []stretch) {
 	end := p.opt.End
 	if end == 0 {
@@ -66,19 +65,19 @@ func (p *part) stuck(held []stretch) {
 		}
 		return append(list, x)
 	}
-	given := map[uint32]*attempt{} // clients' last attempts, where they did not get the lock
+	gaveUp := map[uint32]*attempt{} // the clients' last attempts, if they did not get the lock
 	for i := range p.attempts {
 		a := &p.attempts[i]
 		c := &p.calls[a.acquire]
 		if c.Kind != history.KindAcquire {
 			continue
 		}
-		if before := given[p.client(a)]; before != nil && c.Invoke-p.stamp(before.last) <= int64(p.opt.Takeover) {
+		if before := gaveUp[p.client(a)]; before != nil && c.Invoke-p.stamp(before.last) <= int64(p.opt.Takeover) {
 			again = awake(again, c.Client, stretch{p.ended(&p.calls[before.acquire]), min(c.Invoke, end)})
 		}
-		given[p.client(a)] = nil
+		gaveUp[p.client(a)] = nil
 		if !a.granted(p.calls) {
-			given[p.client(a)] = a
+			gaveUp[p.client(a)] = a
 		}
 		wanted = awake(wanted, c.Client, stretch{c.Invoke, min(p.ended(c), end)})
 	}
@@ -98,8 +97,8 @@ func (p *part) stuck(held []stretch) {
 	}
 }
 
-// keepStuck keeps the acquire that waited longest within the period, and what may
-// have left the key taken.
+// keepStuck keeps the acquire that waited longest within the period, and the
+// attempt that may have left the key taken.
 func (p *part) keepStuck() {
 	s := p.rep.Stuck
 	best := none
@@ -125,11 +124,11 @@ func (p *part) keepStuck() {
 	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}, calls...)
 }
 
-// leftTaken finds the attempt that may have left the key taken, or nil. Of those
-// that nobody knows to have let go of it, it is the one whose client was done with
-// it nearest to the period's beginning; where there is none, the last one that
-// held it before. A hold that another followed is over, whatever became of its
-// release; but an acquire that nobody answered may have a place in a queue, and
+// leftTaken finds the attempt that may have left the key taken, or nil. Among the
+// last holder and the unknown acquires, if not known to be released, it is the
+// one that its client finished with nearest to the period's beginning; otherwise
+// the last holder. An earlier hold that another followed is over, whatever its
+// release returned; but an unanswered acquire may have a place in a queue, and
 // get the lock after others.
 func (p *part) leftTaken(s StuckPeriod, waiter int32) *attempt {
 	var last *attempt

@@ -7,12 +7,13 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Survey is a first look at all calls of a history, in any order: it learns of
-// each client how long it lived and where its record has holes, and which
-// attempts are at several keys: what the judging of a single key cannot know. A history that is larger than memory is
-// read twice: once through a Survey, and once key by key through its Judge.
+// Survey is the first pass over all calls of a history, in any order. It collects
+// what the judging of a single key needs to know of the others: how long each
+// client lived, where its record has holes, and which attempts cover several
+// keys. A history larger than memory is read twice: through a Survey, and then key
+// by key through its Judge.
 //
-// It must not be used by several goroutines at once.
+// It is not safe for concurrent use.
 type Survey struct {
 	clients roster
 	batches map[history.Attempt]bool // attempts at several keys
@@ -27,15 +28,15 @@ type client struct {
 	runs   []run // of unbroken sequence numbers; only if the history is damaged
 }
 
-// roster holds the clients. It is asked for one at every step, so that those with
-// small numbers, which are nearly all, are found without a map.
+// roster finds clients by number. Nearly all numbers are small, and are looked up
+// without a map, since every step of the rules asks for a client.
 type roster struct {
 	all   []*client
 	small []*client
 	large map[uint32]*client
 }
 
-// small numbers are less than that.
+// small bounds the numbers that are looked up without a map.
 const small = 1 << 12
 
 func (c *roster) add(number uint32, cl *client) {
@@ -53,7 +54,7 @@ func (c *roster) add(number uint32, cl *client) {
 	c.small[number] = cl
 }
 
-// of returns a client by its number, nil if it is not known.
+// of returns a client by its number, or nil.
 func (c *roster) of(number uint32) *client {
 	if int(number) < len(c.small) {
 		return c.small[number]
@@ -61,13 +62,13 @@ func (c *roster) of(number uint32) *client {
 	return c.large[number]
 }
 
-// run is a stretch of a client's records in which none is missing.
+// run is a part of a client's records in which none is missing.
 type run struct {
 	first, last uint32 // sequence numbers
 	end         int64  // the last stamp in it
 }
 
-// NewSurvey begins a survey of a history with these streams and damage.
+// NewSurvey starts a survey of a history with these streams and damage.
 func NewSurvey(streams []history.Stream, damage []history.Damage) *Survey {
 	s := &Survey{batches: map[history.Attempt]bool{}, damage: len(damage)}
 	for _, x := range streams {
@@ -81,7 +82,7 @@ func NewSurvey(streams []history.Stream, damage []history.Damage) *Survey {
 	return s
 }
 
-// Add takes note of c.
+// Add adds a call.
 func (s *Survey) Add(c *history.Call) {
 	cl := s.clients.of(c.Client)
 	if cl == nil {
@@ -105,7 +106,7 @@ func (s *Survey) Add(c *history.Call) {
 	cl.runs = append(cl.runs, run{first: c.Seq, last: c.Seq, end: stamp})
 }
 
-// joinRuns puts the pieces of runs that were met out of order together.
+// joinRuns joins the runs that were added out of order.
 func (cl *client) joinRuns() {
 	slices.SortFunc(cl.runs, func(a, b run) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.last, b.last)) })
 	joined := cl.runs[:0]
@@ -120,7 +121,7 @@ func (cl *client) joinRuns() {
 	cl.runs = joined
 }
 
-// runAt is the run that holds the record seq, as every record lies in one.
+// runAt returns the run that contains the record seq; every record is in one.
 func (cl *client) runAt(seq uint32) run {
 	i, _ := slices.BinarySearchFunc(cl.runs, seq, func(x run, seq uint32) int {
 		switch {

@@ -8,14 +8,14 @@ import (
 )
 
 // tokens judges the fencing tokens: a grant that returned before another was
-// asked for, or before that other's hold certainly lasted, has the smaller
-// token, and no two grants have the same. A grant counts once, however many it
-// contradicts. fit tells that the grants exclude one another, so that the order
-// of the tokens is the order of the holds: of two, the one with the smaller
-// token must be able to end before the other begins.
+// requested, or before that other's hold certainly lasted, has the smaller token,
+// and no two grants have the same. A grant counts once, however many it
+// contradicts. If the grants exclude one another (fit), the order of the tokens is
+// the order of the holds: the grant with the smaller token must be able to end
+// before the other begins.
 //
-// Stamps are taken apart by their clocks' uncertainty, also within a process;
-// what that hides is shorter than any request.
+// Stamps are widened by their clocks' uncertainty, also within a process; what
+// that hides is shorter than any request.
 func (p *part) tokens(fit bool) {
 	if !p.opt.Fencing {
 		return
@@ -30,7 +30,7 @@ func (p *part) tokens(fit bool) {
 	for i := range p.attempts {
 		a := &p.attempts[i]
 		if !a.held(p.calls) || a.shared {
-			continue // who only reads has nothing to fence
+			continue // a reader has nothing to fence
 		}
 		c := &p.calls[a.acquire]
 		if c.Fence == 0 {
@@ -48,7 +48,7 @@ func (p *part) tokens(fit bool) {
 		p.breach(TokenRegression, earlier, later)
 	}
 
-	// In the order of asking, against the highest token of those that had
+	// In order of request, against the highest token of the grants that had
 	// returned by then.
 	slices.SortFunc(grants, func(a, b grant) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.token, b.token), cmp.Compare(p.calls[a.call].Client, p.calls[b.call].Client))
@@ -79,7 +79,7 @@ func (p *part) tokens(fit bool) {
 			report(grants[above].call, g.call)
 		}
 	}
-	// Equal tokens, the first of each apart.
+	// Equal tokens, each except the first.
 	slices.SortStableFunc(grants, func(a, b grant) int { return cmp.Compare(a.token, b.token) })
 	for i := 1; i < len(grants); i++ {
 		if grants[i].token == grants[i-1].token && !grants[i].wrong {
@@ -88,8 +88,8 @@ func (p *part) tokens(fit bool) {
 	}
 }
 
-// contended counts the grants during which another client's acquire
-// or hold of it was open, be it for a moment.
+// contended counts the grants during which another client's acquire or hold of
+// the key was open.
 func (p *part) contended() {
 	// Every attempt is a use of the lock, from its acquire's invoke on.
 	uses := make([]timed, len(p.attempts)+len(p.alone))
@@ -114,7 +114,7 @@ func (p *part) contended() {
 		}
 	}
 	next := 0 // the first use after a grant of another client than the grant's
-	for me, use := range uses {
+	for i, use := range uses {
 		c := &p.calls[p.acquire(use.number)]
 		until := p.ended(c)
 		if a := p.grantOfNumber(use.number); a != nil {
@@ -125,7 +125,7 @@ func (p *part) contended() {
 			}
 			open := other.client != c.Client && other.at >= c.Invoke
 			// Uses that begin while this acquire is open.
-			for next = max(next, me+1); next < len(uses); next++ {
+			for next = max(next, i+1); next < len(uses); next++ {
 				if p.calls[p.acquire(uses[next].number)].Client != c.Client {
 					open = open || uses[next].at <= c.Return
 					break
@@ -142,7 +142,7 @@ func (p *part) contended() {
 	}
 }
 
-// grantOfNumber returns the attempt of a number if it got the lock, else nil.
+// grantOfNumber returns the attempt of a number if it got the lock, or nil.
 func (p *part) grantOfNumber(number int32) *attempt {
 	if int(number) >= len(p.attempts) || !p.attempts[number].granted(p.calls) {
 		return nil
@@ -150,8 +150,8 @@ func (p *part) grantOfNumber(number int32) *attempt {
 	return &p.attempts[number]
 }
 
-// findTokenAbove finds an accepted call on the register, before w's return,
-// with a greater token.
+// findTokenAbove finds the first accepted register call before w's return with a
+// greater token.
 func findTokenAbove(accepted []*history.Call, w *history.Call) (history.Call, bool) {
 	var best *history.Call
 	for _, c := range accepted {

@@ -2,16 +2,16 @@ package checker
 
 import "slices"
 
-// pass lets the lock go from w's holder to x at the moment now, and adds the
+// pass passes the lock from w's holder to x at the moment now, and adds the
 // ways that follow.
 func (f *frontier) pass(w way, x *item, t turn, now int64) bool {
 	if w.until > now {
-		return true // x would have to take it from its holder
+		return true // x would take it from its holder
 	}
 	if t.firm {
 		w.next++
 	}
-	var may []int // slots of the items that may go first
+	var may []int // slots of the items that may come first
 	for _, o := range f.open {
 		y := &f.loose[o.i]
 		switch {
@@ -31,7 +31,7 @@ func (f *frontier) pass(w way, x *item, t turn, now int64) bool {
 	return f.branch(w, may)
 }
 
-// branch adds w with each choice of those that may have gone before.
+// branch adds w with each choice of the items that may have come before.
 func (f *frontier) branch(w way, may []int) bool {
 	if len(may) == 0 {
 		return f.keep(w)
@@ -41,7 +41,7 @@ func (f *frontier) branch(w way, may []int) bool {
 	return f.branch(w, may[1:]) && f.branch(first, may[1:])
 }
 
-// keep adds w to the next ways, unless one there is as good.
+// keep adds w to the next ways, unless one of them is as good.
 func (f *frontier) keep(w way) bool {
 	f.effort += len(f.next)
 	for i := 0; i < len(f.next); i++ {
@@ -62,16 +62,16 @@ func (f *frontier) keep(w way) bool {
 	return len(f.next) <= maxWays && f.effort <= maxEffort
 }
 
-// explain keeps the ways on which somebody had the lock during r, and makes
-// somebody take it on the others, where that can be. If no way is left it
-// keeps all as they were, and answers that r is not explained. ok is false if
-// there is too much to follow.
+// explain keeps the ways on which some item had the lock during r, and makes
+// an item take it on the others, where possible. If no way is left it
+// keeps all as they were, and returns that r is not explained. ok is false if
+// there are too many ways.
 func (f *frontier) explain(r refusal) (explained, ok bool) {
 	covered := func(w way) bool { return w.reach >= r.from }
 	if !slices.ContainsFunc(f.ways, func(w way) bool { return !covered(w) }) {
 		return true, true
 	}
-	if !f.meet(r.to) {
+	if !f.advance(r.to) {
 		return false, false
 	}
 	f.next = f.next[:0]
@@ -92,7 +92,7 @@ func (f *frontier) explain(r refusal) (explained, ok bool) {
 	return true, true
 }
 
-// fill adds the ways on which somebody takes the lock after w, in time for r.
+// fill adds the ways on which an item takes the lock after w, in time for r.
 func (f *frontier) fill(w way, r refusal) bool {
 	first, second := f.dueNext(&w)
 	fits := func(x *item, t turn, now int64) bool {
@@ -140,7 +140,7 @@ func (f *frontier) fill(w way, r refusal) bool {
 }
 
 // beaten reports whether another loose item would serve as well as o does now,
-// and be missed less later: one that is due earlier and may last just as long.
+// and be needed less later: one that is due earlier and may last just as long.
 func (f *frontier) beaten(w *way, o opened, now int64) bool {
 	x := &f.loose[o.i]
 	if x.optional {
