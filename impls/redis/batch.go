@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/impls"
 )
 
-// The scripts of redis/batch. KEYS: the locks. ARGV: the token and, but for the
-// release, the TTL in milliseconds. They answer how many of the keys are, or
-// were, the token's.
+// The scripts of redis/batch. KEYS: the locks. ARGV: the token and, except for the
+// release, the TTL in milliseconds. They return how many of the keys have, or had,
+// the token.
 const (
 	takeAllScript = `
 if redis.call('EXISTS', unpack(KEYS)) > 0 then
@@ -51,66 +49,55 @@ return #ours
 `
 )
 
-// batch is redis/batch: several keys that hold one token, taken all or none.
+// batch is redis/batch: several keys with one token, acquired all or none.
 //
-//	acquire  if none of the keys is there: SET each of them token PX ttl (one
-//	         script); again after a wait if one was there
-//	extend   if all are the token's: PEXPIRE each (one script); if some are not,
-//	         DEL those that are
-//	release  DEL those that are the token's (one script)
+// Document: a blog's Java lock that takes a list of keys: SETNX for each in one
+// pipeline, EXPIRE for each that was set; if some are still missing at the
+// deadline it deletes those it has. There, two batches can block each other, a
+// crash leaves a part of a batch behind (without expiry before the EXPIRE), and
+// the deletion may free other clients' locks. Here one script does it atomically.
 //
-// Round trips: 1 to acquire, 1 to release, whatever the number of keys; a waiter
-// adds 1 per poll. Bound: the TTL, by the server's clock. Takeover: at the TTL's
-// end, plus the rest of a poll.
+//	acquire  if no key exists: SET each key token PX ttl (one script); again
+//	         after a wait if one exists
+//	extend   if all keys have the token: PEXPIRE each (one script); if only some
+//	         have it: DEL these
+//	release  DEL the keys that have the token (one script)
 //
-// It promises one holder of each key until the TTL is over, and that nobody ever
-// sees a part of a batch taken: clients that want the same keys in another order
-// cannot wait for one another in a circle. A hold that lost one of its keys is
-// lost, and what is left of it is freed when it is next asked. It fails as
-// redis/token does; batches wait long where others keep taking single keys of
-// theirs; and on a cluster the keys must be in one slot, since one script cannot
-// write on two nodes.
-//
-// Source: a blog's lock in Java, which can take a list of keys: SETNX for each in
-// one pipeline and EXPIRE for each that was won; if it cannot have all until its
-// time is up it deletes what it has. There a batch is taken bit by bit, so that
-// two of them can hold each other up, a crash leaves a part behind, without expiry
-// if it comes before the EXPIRE, and the deletion may hit others' locks. Here one
-// script does it all.
+// Round trips: 1 to acquire, 1 to release, for any number of keys; a waiter adds 1
+// per poll.
+// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL, plus the
+// rest of a poll.
+// Guarantee: one holder of each key until the end of the TTL, and no client sees a
+// part of a batch taken: clients that want the same keys in different orders cannot
+// deadlock. A hold that lost one of its keys is lost, and its next request frees
+// the rest.
+// Failure: as redis/token. A batch may starve while other clients take its keys one
+// by one. On a cluster the keys must be in one slot, since one script cannot write
+// on two nodes.
 type batch struct{ plain }
 
 func (batch) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:         "redis/batch",
-		Backend:    "redis",
 		Summary:    "several keys with one random token, taken all or none by one script, and freed by one",
 		Promise:    "one holder of each key until its TTL is over, batches all or none, while the server neither loses keys (eviction, restart without fsync, failover) nor has its clock set",
 		Document:   "a blog's Redis lock in Java, which takes lists of keys by a pipeline and a rollback; made atomic",
-		Bound:      impls.BoundTTL,
 		Properties: promised(impls.Batch, impls.Extends),
 		Polls:      true,
-
-		Topologies:  anywhere(),
-		AvailableOn: []string{replicated},
-		RoundTrips:  2,
-		Requests:    []string{"eval", "evalsha"},
-		Takeover:    atEnd,
-	}
+		RoundTrips: 2,
+		Requests:   []string{"eval", "evalsha"},
+	})
 }
 
 func (batch) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	takeAll := redis.NewScript(takeAllScript)
-	t, err := openTokens(ctx, cfg, freeAllScript, extendAllScript, takeAll)
+	t, err := openTokens(ctx, cfg, scripts{takeAllScript, freeAllScript, extendAllScript})
 	if err != nil {
 		return nil, err
 	}
-	return &batchClient{tokens: t, takeAll: takeAll}, nil
+	return &batchClient{t}, nil
 }
 
-type batchClient struct {
-	*tokens
-	takeAll *redis.Script
-}
+type batchClient struct{ *tokens }
 
 var _ impls.Batcher = (*batchClient)(nil)
 
@@ -140,7 +127,7 @@ func (c *batchClient) TryAcquireAll(ctx context.Context, keys []string, a impls.
 
 func (c *batchClient) take(ctx context.Context, keys []string, a impls.Attempt) (impls.Hold, error) {
 	sent := impls.Monotonic(c.cfg.Clock)
-	taken, err := c.run(ctx, "acquire", c.takeAll, keys, a.String(), c.cfg.TTL.Milliseconds())
+	taken, err := c.run(ctx, "acquire", c.acquire, keys, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:
 		return nil, err
@@ -150,8 +137,8 @@ func (c *batchClient) take(ctx context.Context, keys []string, a impls.Attempt) 
 	return c.hold(a, 0, sent, slices.Clone(keys)...), nil
 }
 
-// CleanupAll frees what the attempt has of keys. See Cleanup for a request that
-// is still on its way.
+// CleanupAll frees the keys that the attempt has. See Cleanup for a request that
+// is still under way.
 func (c *batchClient) CleanupAll(ctx context.Context, keys []string, a impls.Attempt) error {
 	if err := checkKeys("clean up", keys); err != nil {
 		return err
@@ -163,14 +150,14 @@ func (c *batchClient) CleanupAll(ctx context.Context, keys []string, a impls.Att
 	return err
 }
 
-// checkKeys refuses what is no batch.
+// checkKeys rejects an empty batch, and one that names a key twice.
 func checkKeys(doing string, keys []string) error {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		seen[key] = true
 	}
 	if len(keys) == 0 || len(seen) < len(keys) {
-		return fmt.Errorf("%s %q: %w", doing, keys, impls.NotSent(errors.New("a batch is of at least one key, and of each key once")))
+		return fmt.Errorf("%s %q: %w", doing, keys, impls.NotSent(errors.New("a batch needs at least one key, and each key only once")))
 	}
 	return nil
 }

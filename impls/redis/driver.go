@@ -7,7 +7,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package.
+// Recipes lists the recipes of this package: a new recipe is a file and a line
+// here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		token{},
@@ -22,42 +23,42 @@ func Recipes() []impls.Recipe {
 	}
 }
 
-// bufferSize of the driver's reader and writer, each. Commands and replies of
-// a lock are a few hundred bytes; the driver's default of 32 KiB would cost a
-// process with a thousand clients 64 MiB for nothing.
+// bufferSize of the driver's reader and writer, each. Commands and replies of a
+// lock have a few hundred bytes; with the driver's default of 32 KiB a thousand
+// clients would need 64 MiB.
 const bufferSize = 4 << 10
 
-// options are those of a driver instance for one client, which dials by dial.
+// options are the driver options of one client; dial opens its connections.
 //
-// The driver lets a context's deadline cut a request under way, but looks at a
-// cancellation only before one: then a call may outlast its context by up to
+// The driver ends a request at its context's deadline, but checks for cancellation
+// only before it sends: a call may outlast a cancelled context by up to
 // cfg.Timeout.
 func options(cfg impls.Config, address string, dial impls.DialFunc) *redis.Options {
 	return &redis.Options{
 		Addr:   address,
 		Dialer: impls.MarkDial(dial),
 
-		// One send for one call: a command sent twice by the driver could be
-		// carried out twice, and the first reply would be lost on the way.
+		// Send each command once: a repeated command may be executed twice, and
+		// the first reply is lost.
 		MaxRetries:    -1,
 		DialerRetries: 1,
 
-		// Without ContextTimeoutEnabled a deadline would not cut a read.
+		// Without this option a deadline would not end a read.
 		ContextTimeoutEnabled: true,
 		DialTimeout:           cfg.Timeout,
 		ReadTimeout:           cfg.Timeout,
 		WriteTimeout:          cfg.Timeout,
 		PoolTimeout:           cfg.Timeout,
 
-		// A client is one goroutine, so one connection serves it, and a second
-		// where renewals run beside it. There is room for as many again, since
-		// the driver may dial before it has let go of one that broke.
+		// A client needs one connection, and a second one for background renewals.
+		// There is room for as many again, since the driver may dial before it has
+		// dropped a broken one.
 		PoolSize:        4,
 		ReadBufferSize:  bufferSize,
 		WriteBufferSize: bufferSize,
 
-		// Nothing but the recipe's own commands: no push messages to look
-		// for, no client names, no notices of maintenance.
+		// Only the recipe's own commands: no push messages, no client names, no
+		// maintenance notifications.
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -65,47 +66,46 @@ func options(cfg impls.Config, address string, dial impls.DialFunc) *redis.Optio
 }
 
 // rules is the table from driver errors to outcomes. What it does not list is
-// unknown: a timeout, a broken connection, a generic "ERR", a reply that does
-// not parse.
+// unknown: a timeout, a broken connection, a generic "ERR", an invalid reply.
 func rules() impls.Rules {
-	// By these nothing was sent.
+	// These mean that nothing was sent.
 	rs := append(impls.NoEffect(redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed), impls.NotConnected())
 	for _, prefix := range refusals() {
-		said := func(err error) bool { return redis.HasErrorPrefix(err, prefix) }
-		rs = append(rs, impls.Rule{Name: prefix, Match: said, Outcome: impls.ErrFailed})
+		matches := func(err error) bool { return redis.HasErrorPrefix(err, prefix) }
+		rs = append(rs, impls.Rule{Name: prefix, Match: matches, Outcome: impls.ErrFailed})
 	}
 	return rs
 }
 
-// refusals are the first words of replies by which a server says that it did
-// not begin the command, or not the first write of a script. (No script of
-// these recipes has a write that may be refused after one that was not: they
-// read their keys first, so that the kinds are right, and the server checks the
-// rest before the first write, but for the rights of a user. The user must be
-// allowed either all of a script's commands or its first write not.)
+// refusals are the prefixes of replies by which a server reports that it did not
+// run the command, or not the first write of a script. (No script of these recipes
+// has a write that may be rejected after an earlier one succeeded: the scripts read
+// their keys first, which checks the types, and the server checks the rest before
+// the first write, except for a user's permissions. The user must have permission
+// for all commands of a script, or not for its first write.)
 func refusals() []string {
 	return []string{
 		"NOSCRIPT",    // the script is not loaded
 		"READONLY",    // a replica
-		"LOADING",     // still reading its data from disk
+		"LOADING",     // the server is loading its data from disk
 		"MASTERDOWN",  // a replica without its master
 		"NOREPLICAS",  // fewer replicas than min-replicas-to-write
-		"CLUSTERDOWN", // the cluster does not serve
+		"CLUSTERDOWN", // the cluster is unavailable
 		"MOVED ",      // another node has the key
-		"ASK ",        // another node is getting the key
+		"ASK ",        // the key is moving to another node
 		"TRYAGAIN",    // the key is being moved
 		"CROSSSLOT",   // keys of several nodes
 		"NOAUTH",      // not logged in
 		"WRONGPASS",   // no such user or password
-		"NOPERM",      // the user may not
-		"OOM ",        // out of memory: refused before it runs
+		"NOPERM",      // the user lacks the permission
+		"OOM ",        // out of memory: rejected before execution
 		"MISCONF",     // snapshots fail and stop-writes-on-bgsave-error is set
-		"BUSY ",       // another script runs for too long
-		"WRONGTYPE",   // the key is of another kind than the recipe's
-		// The driver takes "ERR " off before it compares.
-		"max number of clients",     // the connection was turned away
-		"invalid expire time",       // refused with its arguments
-		"wrong number of arguments", // refused with its arguments
-		"unknown command",           // so old a server, or a renamed command
+		"BUSY ",       // another script has been running for too long
+		"WRONGTYPE",   // the key has a type that the recipe does not use
+		// The driver removes "ERR " before it compares.
+		"max number of clients",     // the connection was rejected
+		"invalid expire time",       // rejected with its arguments
+		"wrong number of arguments", // rejected with its arguments
+		"unknown command",           // an old server, or a renamed command
 	}
 }

@@ -48,8 +48,8 @@ func TestAstray(t *testing.T) {
 		reply("NOREPLICAS Not enough good replicas to write."):         {false, true},
 		errors.New("READONLY, but not the server's word"):              {false, true},
 	} {
-		if one.astray(err) != want.one || several.astray(err) != want.several {
-			t.Errorf("%v: of one server %t, of several %t", err, one.astray(err), several.astray(err))
+		if one.mustReplace(err) != want.one || several.mustReplace(err) != want.several {
+			t.Errorf("%v: of one server %t, of several %t", err, one.mustReplace(err), several.mustReplace(err))
 		}
 	}
 }

@@ -14,62 +14,54 @@ import (
 
 // The steps of redis/getset, besides stepDelete.
 const (
-	stepGet    impls.Step = "get"    // the key was there; the next request reads its time
-	stepGetset impls.Step = "getset" // that time is over; the next request replaces it
+	stepGet    impls.Step = "get"    // the key exists; the next request reads its time
+	stepGetset impls.Step = "getset" // that time has passed; the next request replaces it
 )
 
-// getset is redis/getset: a key whose value is the time until which it locks,
-// by the clocks of the clients.
+// getset is redis/getset: a key whose value is the time at which the lock ends, by
+// the clients' clocks.
 //
-//	acquire  SETNX key time, which is now + ttl + 1 in seconds; held if it was
-//	         not there; if it was, and now > GET key, and now > GETSET key time,
-//	         held too; else again after a wait, of 10 ms in the document
+// Document: a blog's comparison of three ways to build a lock, the pseudo-code in
+// its part on Redis.
+//
+//	acquire  SETNX key end, with end = now + ttl + 1 in seconds; held if the key
+//	         did not exist; if it did, and now > GET key, and now > GETSET key end,
+//	         held too; otherwise again after a wait, of 10 ms in the document
 //	release  if now < GET key then DEL key
 //
 // Round trips: 1 to acquire, 2 to release; a waiter adds 2 per poll.
-// Bound: the TTL, by the clients' clocks. They count whole seconds of Unix time,
-// as the document does, since finer ones would make of its added second a
-// different lock: a key locks for one to two seconds longer than the TTL.
-// Takeover: two seconds after the TTL's end, plus the rest of a poll.
+// Bound: the TTL, by the clients' clocks, in whole seconds of Unix time as in the
+// document (a finer unit would change the meaning of its added second): a key is
+// locked for one to two seconds longer than the TTL. Takeover: two seconds after
+// the end of the TTL, plus the rest of a poll.
+// Guarantee: one holder until the end of the TTL, while all clocks agree and no
+// client is delayed between two of its requests.
+// Failure: a client whose clock is fast by the TTL or more takes the lock from a
+// live holder. A client that is delayed before its GETSET loses, but replaces the
+// winner's time by its own older one, and the lock ends early by that delay. A late
+// holder reads its successor's time in its release, and deletes its successor's key.
 //
-// It promises one holder until the TTL is over, as long as all clocks agree and
-// no client is late between two of its requests. It fails when a client's clock
-// is fast by the TTL and more, for it takes over from a live holder; when one
-// was held up before its GETSET, which loses and yet replaces the winner's time
-// by its own, older by as long as it was held up: the key passes on that much
-// early; and when a holder is late to release, for what it reads is then its
-// successor's time, and it deletes its successor's key, for a third to take.
-//
-// A key that is not there when it is read counts as a time long past, as it
-// does in the document's language. Cleanup can promise no more than the value:
-// after a doubt it is a release, if this client's own record says that the
-// attempt may have written the key. If it was refused unseen, that frees the
-// lock of another.
-//
-// Source: a blog's comparison of three ways to build a lock, the pseudo-code in
-// its part on Redis.
+// A missing key counts as a time long past, as in the document's language. Cleanup
+// after an unknown outcome is a release, if this client's record shows that the
+// attempt may have written the key; if the SETNX had been rejected, it frees another
+// client's lock.
 type getset struct{ wholeSeconds }
 
 func (getset) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:       "redis/getset",
-		Backend:  "redis",
-		Summary:  "SETNX of the time until which it locks, GET and GETSET once that is over; DEL if it is not; polls (every 10ms in the document)",
-		Promise:  "one holder until its TTL is over, while all clients' clocks agree, none is held up between two requests, and the server does not lose the key (eviction, restart without fsync, failover)",
+		Summary:  "SETNX of the time at which the lock ends, GET and GETSET after that time; DEL before it; polls (every 10ms in the document)",
+		Promise:  "one holder until its TTL is over, while all clients' clocks agree, no client is delayed between two requests, and the server does not lose the key (eviction, restart without fsync, failover)",
 		Document: "a blog's comparison of three ways to build a lock: the pseudo-code on SETNX and GETSET",
-		Bound:    impls.BoundTTL,
 		Fails:    "a late loser's GETSET ends the winner's lock early, and so does a fast clock; a late holder's DEL frees its successor's lock",
 		Properties: []impls.Property{impls.DeadlockFree, impls.Blocking, impls.NonBlocking, impls.Expiry,
 			impls.CleansUp, impls.Once},
-		Steps: []impls.Step{stepGet, stepGetset, stepDelete},
-		Polls: true,
-
-		Topologies:  anywhere(),
-		AvailableOn: []string{replicated},
-		RoundTrips:  3,
-		Requests:    []string{"setnx", "get", "getset", "del"},
-		Takeover:    func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
-	}
+		Steps:      []impls.Step{stepGet, stepGetset, stepDelete},
+		Polls:      true,
+		RoundTrips: 3,
+		Requests:   []string{"setnx", "get", "getset", "del"},
+		Takeover:   func(ttl time.Duration) time.Duration { return ttl + 2*time.Second },
+	})
 }
 
 func (getset) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
@@ -99,8 +91,8 @@ func (c *getsetClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 	return c.hold(key, a, sent, func(ctx context.Context) error { return c.free(ctx, "release", key) }), nil
 }
 
-// replace takes a key whose time is over, or is refused with ErrBusy. If
-// another was faster it has replaced the other's time all the same.
+// replace takes a key whose time has passed, or returns ErrBusy. A client that
+// loses here has replaced the winner's time nevertheless.
 func (c *getsetClient) replace(ctx context.Context, key string, a impls.Attempt, until int64) error {
 	c.cfg.Reach(ctx, stepGet)
 	now := c.now()
@@ -117,10 +109,10 @@ func (c *getsetClient) replace(ctx context.Context, key string, a impls.Attempt,
 	if err == nil && now <= locked {
 		err = impls.ErrBusy
 	}
-	return c.mine.Took(a, struct{}{}, err)
+	return c.claims.Took(a, struct{}{}, err)
 }
 
-// free deletes the key unless its time, whoever's it is, is over.
+// free deletes the key, of any owner, unless its time has passed.
 func (c *getsetClient) free(ctx context.Context, doing, key string) error {
 	now := c.now()
 	locked, err := c.get(ctx, doing, key)
@@ -140,18 +132,18 @@ func (c *getsetClient) Cleanup(ctx context.Context, key string, a impls.Attempt)
 
 func (c *getsetClient) now() int64 { return c.cfg.Clock.Now().Unix() }
 
-// get reads the time of a key. It only reads, so that a call which it fails has
-// had no effect by it.
+// get reads the time of a key. A read has no effect, so an unknown outcome becomes
+// ErrFailed.
 func (c *getsetClient) get(ctx context.Context, doing, key string) (int64, error) {
 	locked, cause, err := c.time(ctx, doing, key, "get", key)
 	if errors.Is(err, impls.ErrUnknown) {
-		err = fmt.Errorf("%s %s: %w: it only read: %w", doing, key, impls.ErrFailed, cause)
+		err = fmt.Errorf("%s %s: %w: only a read was sent: %w", doing, key, impls.ErrFailed, cause)
 	}
 	return locked, err
 }
 
-// time sends a command that is answered by a key's time; 0, which is long past,
-// if there was no key. The cause of err is the driver's own.
+// time sends a command whose reply is a key's time; 0, which is long past, if the
+// key does not exist. The cause of err is the driver's error.
 func (c *getsetClient) time(ctx context.Context, doing, key string, words ...any) (locked int64, cause, err error) {
 	err = c.ask(ctx, doing, key, func(rdb *redis.Client) error {
 		var text string
@@ -160,7 +152,7 @@ func (c *getsetClient) time(ctx context.Context, doing, key string, words ...any
 			cause = nil
 		case cause == nil:
 			if locked, cause = strconv.ParseInt(text, 10, 64); cause != nil {
-				cause = fmt.Errorf("the key holds no time, so somebody else uses it: %w", cause)
+				cause = fmt.Errorf("the value of the key is no time, so another program uses it: %w", cause)
 			}
 		}
 		return cause

@@ -5,31 +5,29 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/impls"
 )
 
 // The scripts of redis/pubsub.
 const (
-	// lookScript takes the lock if it is free. It answers what PTTL answered
-	// before: the milliseconds that the lock of another has left, -1 if that has
-	// no end, or -2 if there was none, and the lock is taken.
+	// takeScript takes the lock if it is free. It returns the previous PTTL: the
+	// milliseconds that another client's lock lasts, -1 if it does not expire, or
+	// -2 if there was none and the lock was taken.
 	//
 	// KEYS: the lock. ARGV: the token, the TTL in milliseconds.
-	lookScript = `
+	takeScript = `
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
 return left
 `
-	lookTook = -2
-	// Nobody sees the message before the script is over. It goes first, for a
-	// user may not be allowed to publish.
+	taken = -2
+	// PUBLISH goes first, since the user may lack the permission for it; no client
+	// receives the message before the script has ended.
 	//
 	// KEYS: the lock. ARGV: the token.
-	tellScript = `
+	releaseAndPublishScript = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
@@ -38,78 +36,68 @@ return redis.call('DEL', KEYS[1])
 `
 )
 
-// channel is where tellScript tells of a key.
+// channel is where releaseAndPublishScript publishes the release of a key.
 func channel(key string) string { return "{" + key + "}:released" }
 
-// stepSubscribe: the lock was refused; what follows is the subscription. A
-// release until that is confirmed is not told.
+// stepSubscribe: the lock was busy, and the client subscribes next. It misses
+// releases until the subscription is confirmed.
 const stepSubscribe impls.Step = "subscribe"
 
-// waitCap is the longest that a waiter of redis/pubsub sleeps without a message,
-// which may be lost.
+// waitCap is the longest sleep of a waiter of redis/pubsub without a message, since
+// a message may be lost.
 const waitCap = time.Second
 
-// pubsub is redis/pubsub: the lock of redis/token, whose release is published to
-// the waiters.
+// pubsub is redis/pubsub: the lock of redis/token, with releases published to the
+// waiters.
 //
-//	acquire  if there is no key: SET key token PX ttl (one script). Otherwise
-//	         SUBSCRIBE to the lock's channel, and look again once that is
-//	         confirmed, for what was published before was not heard. Still there:
-//	         sleep until a message, the end of the holder's TTL or a second, the
-//	         first of these, and look again; UNSUBSCRIBE at the end
+// Document: how Redisson's lock waits.
+//
+//	acquire  if the key does not exist: SET key token PX ttl (one script);
+//	         otherwise SUBSCRIBE to the lock's channel and try again once that is
+//	         confirmed, since earlier messages were missed; if still busy, sleep
+//	         until a message, the end of the holder's TTL or a second, whichever
+//	         comes first, and try again; UNSUBSCRIBE at the end
 //	extend   if GET key == token then PEXPIRE key ttl    (one script)
 //	release  if GET key == token then PUBLISH, DEL key   (one script)
 //
-// Round trips: 1 to acquire, 1 to release; a waiter adds its subscription and the
-// end of that, on a connection of its own, and 1 for each look: a look per release
-// of the key, at least one a second. Each release wakes all waiters of the key, of
-// whom one wins.
-// Bound: the TTL, by the server's clock. Takeover: at the TTL's end.
-//
-// It promises one holder until the TTL is over, and fails as redis/token does.
-// Messages are sent once, to those who are connected: a waiter that missed one
+// Round trips: 1 to acquire, 1 to release; a waiter adds SUBSCRIBE and UNSUBSCRIBE
+// on a connection of its own, and 1 per try: one per release of the key, at least
+// one per second. Each release wakes all waiters of the key, and one of them wins.
+// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL.
+// Guarantee: one holder until the end of the TTL. A waiter that missed a message
 // finds the lock free at most a second later.
-//
-// Source: how Redisson's lock waits.
+// Failure: as redis/token.
 type pubsub struct{ plain }
 
 func (pubsub) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:         "redis/pubsub",
-		Backend:    "redis",
-		Summary:    "redis/token, whose release is published; waiters subscribe, and look again after a message, at the TTL's end, or after 1 s",
-		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Summary:    "redis/token, with releases published; waiters subscribe, and try again after a message, at the TTL's end, or after 1 s",
+		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock changed",
 		Document:   "how Redisson's lock waits",
-		Bound:      impls.BoundTTL,
 		Properties: promised(impls.Extends),
 		Steps:      []impls.Step{stepSubscribe},
-
-		Topologies:  anywhere(),
-		AvailableOn: []string{replicated},
-		RoundTrips:  2,
-		Requests:    []string{"eval", "evalsha", "subscribe", "unsubscribe"},
-		Takeover:    atEnd,
-	}
+		RoundTrips: 2,
+		Requests:   []string{"eval", "evalsha", "subscribe", "unsubscribe"},
+	})
 }
 
 func (pubsub) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	look := redis.NewScript(lookScript)
-	t, err := openTokens(ctx, cfg, tellScript, extendScript, look)
+	t, err := openTokens(ctx, cfg, scripts{takeScript, releaseAndPublishScript, extendScript})
 	if err != nil {
 		return nil, err
 	}
-	return &pubsubClient{tokens: t, look: look}, nil
+	return &pubsubClient{tokens: t}, nil
 }
 
 type pubsubClient struct {
 	*tokens
-	look *redis.Script
-	ear  *ear // nil until the first wait, and after a doubt
+	subscription *subscription // nil until the first wait, and after an error
 }
 
 // Close ends the connections.
 func (c *pubsubClient) Close() error {
-	c.hangUp()
+	c.endSubscription()
 	return c.tokens.Close()
 }
 
@@ -121,19 +109,19 @@ func (c *pubsubClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 	return h, nil
 }
 
-// try looks once. If the lock is busy, left is how long to wait for its end.
+// try sends one request. If the lock is busy, left is how long to wait for its end.
 func (c *pubsubClient) try(ctx context.Context, key string, a impls.Attempt) (h *impls.Lease, left time.Duration, err error) {
 	sent := impls.Monotonic(c.cfg.Clock)
-	ms, err := c.run(ctx, "acquire", c.look, []string{key}, a.String(), c.cfg.TTL.Milliseconds())
+	ms, err := c.run(ctx, "acquire", c.acquire, []string{key}, a.String(), c.cfg.TTL.Milliseconds())
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case ms == lookTook:
+	case ms == taken:
 		return c.hold(a, 0, sent, key), 0, nil
 	case ms < 0:
 		return nil, waitCap, impls.ErrBusy
 	default:
-		// The server cuts off what is less than a millisecond.
+		// The server rounds down to whole milliseconds.
 		return nil, min(waitCap, time.Duration(ms+1)*time.Millisecond), impls.ErrBusy
 	}
 }
@@ -155,8 +143,7 @@ func (c *pubsubClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 		}
 		if !subscribed {
 			c.cfg.Reach(ctx, stepSubscribe)
-			// Without a subscription the waiter hears nothing and looks when
-			// left is over.
+			// Without a subscription the waiter tries again when left is over.
 			if subscribed = c.subscribe(ctx, key); subscribed {
 				continue
 			}
@@ -169,24 +156,24 @@ func (c *pubsubClient) Acquire(ctx context.Context, key string, a impls.Attempt)
 		if woken {
 			c.cfg.Reach(ctx, impls.StepWoken)
 		}
-		subscribed = subscribed && c.ear.hears()
+		subscribed = subscribed && c.subscription.isOpen()
 	}
 }
 
-// sleep waits for a message, at most d. It returns the error of ctx, if that
-// ends it.
+// sleep waits for a message, at most d. It returns the error of ctx if ctx ends
+// first.
 func (c *pubsubClient) sleep(ctx context.Context, d time.Duration) (woken bool, err error) {
 	over := make(chan struct{})
 	stop := c.cfg.Clock.AfterFunc(d, func() { close(over) })
 	defer stop()
-	var told, deaf <-chan struct{}
-	if c.ear != nil {
-		told, deaf = c.ear.told, c.ear.deaf
+	var messages, closed <-chan struct{}
+	if c.subscription != nil {
+		messages, closed = c.subscription.messages, c.subscription.closed
 	}
 	select {
-	case <-told:
+	case <-messages:
 		return true, nil
-	case <-deaf: // may have missed one
+	case <-closed: // a message may be lost
 		return false, nil
 	case <-over:
 		return false, nil
@@ -195,38 +182,37 @@ func (c *pubsubClient) sleep(ctx context.Context, d time.Duration) (woken bool, 
 	}
 }
 
-// subscribe begins to listen for releases of key, and reports whether the server
-// has confirmed it. A connection from before may turn out to have ended; a new
-// one is given one chance.
+// subscribe subscribes to the releases of key, and reports whether the server has
+// confirmed it. If an existing connection has ended, it tries once with a new one.
 func (c *pubsubClient) subscribe(ctx context.Context, key string) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	for fresh := false; !fresh; {
-		if fresh = c.ear == nil; fresh {
-			c.ear = newEar(c.driver())
+		if fresh = c.subscription == nil; fresh {
+			c.subscription = newSubscription(c.driver())
 		}
-		if c.ear.listen(ctx, channel(key)) {
+		if c.subscription.subscribe(ctx, channel(key)) {
 			return true
 		}
-		// A confirmation that comes later must not be taken for another's.
-		c.hangUp()
+		// A late confirmation must not be taken for that of the next channel.
+		c.endSubscription()
 	}
 	return false
 }
 
-// unsubscribe ends the subscription. It need not be confirmed: what is heard of
-// it meanwhile counts for nothing.
+// unsubscribe need not wait for a confirmation: messages of another channel are
+// ignored.
 func (c *pubsubClient) unsubscribe(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 	defer cancel()
-	if c.ear.pubsub.Unsubscribe(ctx, channel(key)) != nil {
-		c.hangUp()
+	if c.subscription.pubsub.Unsubscribe(ctx, channel(key)) != nil {
+		c.endSubscription()
 	}
 }
 
-func (c *pubsubClient) hangUp() {
-	if c.ear != nil {
-		c.ear.close()
-		c.ear = nil
+func (c *pubsubClient) endSubscription() {
+	if c.subscription != nil {
+		c.subscription.close()
+		c.subscription = nil
 	}
 }

@@ -15,44 +15,42 @@ import (
 
 // The steps of redis/redlock.
 const (
-	// stepCount: every server has answered or had its time; what follows is to
-	// look at the clock and to count.
+	// stepCount: every master has answered or timed out; the client reads the clock
+	// and counts next.
 	stepCount impls.Step = "count"
-	// stepRollback: the attempt has failed; what it left is taken out next.
+	// stepRollback: the attempt has failed, and its keys are removed next.
 	stepRollback impls.Step = "rollback"
 )
 
-// redlock is redis/redlock: redis/token on several independent masters, held by
-// whoever has most of them.
+// redlock is redis/redlock: redis/token on several independent masters; the client
+// that has a majority of them is the holder.
 //
-//	acquire  SET key token NX PX ttl on all masters at once, each with a tenth
-//	         of the TTL to answer; held if a majority took it, and less time has
-//	         passed than the TTL without the drift, a hundredth of it and 2 ms;
-//	         else the release script on all, and again after a wait
-//	extend   the extend script on all; done if a majority did it in that time
+// Document: the algorithm of Redis' author for several masters.
+//
+//	acquire  SET key token NX PX ttl on all masters in parallel, each with a tenth
+//	         of the TTL to answer; held if a majority set it in less than the TTL
+//	         minus the drift (a hundredth of the TTL and 2 ms); otherwise the
+//	         release script on all, and again after a wait
+//	extend   the extend script on all; extended if a majority did it in that time
 //	release  the release script on all
 //
-// Round trips: 1 to acquire, 1 to release, each to all N masters at once: 2N
+// Round trips: 1 to acquire, 1 to release, each to all N masters in parallel: 2N
 // requests, which is what is counted (10 with five). A failed try costs as much.
-// Bound: the TTL, by the masters' clocks; the lease that the client may trust is
-// the TTL less the drift, from before the first request. Takeover: the TTL, and
-// as long as a try under way takes when a master does not answer.
+// Bound: the TTL, by the masters' clocks; the client's lease is the TTL less the
+// drift, from before the first request. Takeover: the TTL, plus the duration of a
+// try under way while a master does not answer.
+// Guarantee (disputed): one holder until the end of the TTL, also while a minority
+// of masters is down.
+// Failure: a client that continues after its lease, for example because of a pause
+// between counting and working (there is no fencing token); a master whose clock
+// jumps; a master that lost its keys and returns within a TTL. Tries that collide
+// may all be busy although no client gets the lock.
 //
-// It promises one holder until the TTL is over, though a minority of masters be
-// down. What is disputed is what it takes for granted: that no client works on
-// after its lease's end, which a pause between the count and the work brings
-// about (there is no token to fence with); that no master's clock jumps; and
-// that a master that lost its keys stays away for a TTL. Tries that collide may
-// all be told busy though nobody gets the lock.
-//
-// What a call comes to is decided by majorities too. An attempt of which less
-// than a majority can be left does not hold the lock and never will, so this is
-// definite: busy, failed, lost or cleaned up. What a minority of masters that
-// did not answer may still have of it ends with its TTL, and stands in the way
-// of others only if more masters fail. If so many did not answer that it might
-// hold the lock, that is a doubt.
-//
-// Source: the algorithm of Redis' author for several masters.
+// Majorities decide outcomes too. An attempt that can be left on less than a
+// majority does not hold the lock and never will, so its outcome is definite: busy,
+// failed, lost or cleaned up. What unanswered masters may keep of it ends with its
+// TTL, and blocks other clients only if more masters fail. If the unanswered
+// masters could make a majority, the outcome is unknown.
 type redlock struct{ plain }
 
 func (redlock) Info() impls.Info {
@@ -60,7 +58,7 @@ func (redlock) Info() impls.Info {
 		ID:         "redis/redlock",
 		Backend:    "redis",
 		Summary:    "SET NX PX with a random token on five independent masters at once, a majority holds; release by script on all: 2 parallel round trips of 5 requests each",
-		Promise:    "one holder until its TTL is over, though a minority of masters be down, while no master's clock jumps and none that lost its keys comes back within a TTL (disputed)",
+		Promise:    "one holder until its TTL is over, also while a minority of masters is down, while no master's clock jumps and no master that lost its keys returns within a TTL (disputed)",
 		Document:   "the algorithm of Redis' author for several independent masters, which an article on the design of locks discusses",
 		Bound:      impls.BoundTTL,
 		Properties: promised(impls.Available, impls.Extends),
@@ -68,16 +66,16 @@ func (redlock) Info() impls.Info {
 		Polls:      true,
 
 		Topologies: []string{"quorum"},
-		RoundTrips: 10, // requests of the 2 that go out in parallel
+		RoundTrips: 10, // requests of the 2 parallel round trips
 		Requests:   []string{"set", "eval", "evalsha"},
-		// A try that began before the end may fail for one server's sake: its
-		// sets and its rollback, and then the sets of the next.
+		// A try that began before the end may fail because of one master: its sets,
+		// its rollback, and then the sets of the next try.
 		Takeover: func(ttl time.Duration) time.Duration { return ttl + 3*each(ttl) },
 	}
 }
 
-// each is how long one server has to answer: little beside the TTL, since a
-// server that is down costs everybody that long.
+// each is how long one master has to answer: short, since a master that is down
+// delays every call by that time.
 func each(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // minRedlockTTL leaves each server 10 ms to answer.
@@ -85,12 +83,12 @@ const minRedlockTTL = 100 * time.Millisecond
 
 func (redlock) CheckTTL(ttl time.Duration, lim impls.Limits) error {
 	if ttl < minRedlockTTL {
-		return fmt.Errorf("redis/redlock cannot serve a TTL of %s: a tenth of it is what a server has to answer; choose at least %s", ttl, minRedlockTTL)
+		return fmt.Errorf("redis/redlock cannot serve a TTL of %s: each server has a tenth of it to answer; choose at least %s", ttl, minRedlockTTL)
 	}
 	return plain{}.CheckTTL(ttl, lim)
 }
 
-// Open needs a majority of the servers.
+// Open needs a majority of the masters.
 func (r redlock) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
 	n := len(cfg.Addresses)
 	if n < 3 || n > 64 {
@@ -132,9 +130,8 @@ type redlocks struct {
 	masters  []*tokens
 	majority int
 	validity time.Duration // of a lease, from before its requests
-	// taken tells, of attempts in doubt, from which masters they have been
-	// taken out: a bit each, in their order. Asked again these say that there
-	// is nothing.
+	// taken records, for attempts of unknown outcome, which masters have removed
+	// them, as a bit set: a second release there would return "not found".
 	taken map[impls.Attempt]uint64
 }
 
@@ -172,9 +169,9 @@ func (c *redlocks) TryAcquire(ctx context.Context, key string, a impls.Attempt) 
 	return nil, c.rollBack(ctx, key, a, sets)
 }
 
-// rollBack takes a failed attempt out again and names what the try came to.
+// rollBack removes a failed attempt and returns the try's outcome.
 func (c *redlocks) rollBack(ctx context.Context, key string, a impls.Attempt, sets answers) error {
-	// It is owed also where ctx has ended, which may be why the try failed.
+	// Also after the end of ctx, which may be why the try failed.
 	freed := c.takeOut(context.WithoutCancel(ctx), "roll back", key, a)
 	left := 0
 	for i, err := range sets {
@@ -217,7 +214,7 @@ func (c *redlocks) extend(ctx context.Context, key string, a impls.Attempt) erro
 	}
 }
 
-// free releases a hold: nil if a majority had it, ErrLost if none can have.
+// free releases a hold: nil if a majority had it, ErrLost if no majority can have.
 func (c *redlocks) free(ctx context.Context, key string, a impls.Attempt) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("release %s: %w", key, impls.NotSent(err))
@@ -237,12 +234,12 @@ func (c *redlocks) free(ctx context.Context, key string, a impls.Attempt) error 
 	}
 }
 
-// Cleanup takes the attempt out of all masters. It had the lock if a majority
-// had it: what a minority had, because it collided there or was asked again too
-// late, has kept nobody out. It is definite once less than a majority can have
-// anything of it: those that do not answer forget it with its TTL. A SET that is
-// still on its way on a connection that was given up may be carried out after it;
-// what it leaves ends with its TTL too.
+// Cleanup removes the attempt from all masters. The attempt had the lock if a
+// majority had it; an attempt on a minority, after a collision or a late request,
+// excluded no client. The outcome is definite once less than a majority can have
+// the attempt: on masters that do not answer it ends with its TTL. A SET still
+// under way on an abandoned connection may be executed later; its key ends with
+// its TTL too.
 func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("clean up %s: %w", key, impls.NotSent(err))
@@ -259,8 +256,8 @@ func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) err
 	return nil
 }
 
-// takeOut runs the release script on all masters and notes where the attempt
-// was.
+// takeOut runs the release script on all masters and records which had the
+// attempt.
 func (c *redlocks) takeOut(ctx context.Context, doing, key string, a impls.Attempt) answers {
 	got := c.all(ctx, func(ctx context.Context, m *tokens) error {
 		return m.compare(ctx, doing, m.release, []string{key}, a.String())
@@ -273,16 +270,16 @@ func (c *redlocks) takeOut(ctx context.Context, doing, key string, a impls.Attem
 	return got
 }
 
-// intime reports whether a lease that was asked for when it began is not over.
+// intime reports whether a lease requested at began still runs.
 func (c *redlocks) intime(began time.Time) bool {
 	return impls.Monotonic(c.cfg.Clock).Before(began.Add(c.validity))
 }
 
 func tooLate(doing, key string, outcome error) error {
-	return fmt.Errorf("%s %s: %w: a majority did it, but by now its lease is over", doing, key, outcome)
+	return fmt.Errorf("%s %s: %w: a majority did it, but its lease has ended", doing, key, outcome)
 }
 
-// all asks all masters side by side, each for as long as one has to answer.
+// all asks all masters in parallel, each within its time to answer.
 func (c *redlocks) all(ctx context.Context, ask func(context.Context, *tokens) error) answers {
 	ctx, cancel := context.WithTimeout(ctx, each(c.cfg.TTL))
 	defer cancel()
@@ -299,13 +296,13 @@ func (c *redlocks) ask(ctx context.Context, ask func(context.Context, *tokens) e
 	return got
 }
 
-// failed is the error of a call that came to outcome because of what masters
-// answered. Their own outcomes, which differ, are told and not wrapped.
+// failed is the error of a call whose outcome was decided by the masters' answers.
+// It quotes their own outcomes, which differ, and does not wrap them.
 func failed(ctx context.Context, doing, key string, outcome error, got answers) error {
 	return ended(ctx, fmt.Errorf("%s %s: %w: too few of the masters answered in time: %v", doing, key, outcome, errors.Join(got...)))
 }
 
-// answers are what became of one request at each master, in their order.
+// answers are the results of one request at each master, in their order.
 type answers []error
 
 func (as answers) count(which func(error) bool) (n int) {
@@ -317,7 +314,7 @@ func (as answers) count(which func(error) bool) (n int) {
 	return n
 }
 
-// doubt is ErrFailed if certainly no request had an effect, else ErrUnknown.
+// doubt is ErrFailed if certainly no request had an effect, otherwise ErrUnknown.
 func (as answers) doubt() error {
 	if as.count(is(impls.ErrFailed)) == len(as) {
 		return impls.ErrFailed
@@ -328,7 +325,7 @@ func (as answers) doubt() error {
 func done(err error) bool    { return err == nil }
 func unknown(err error) bool { return errors.Is(err, impls.ErrUnknown) }
 
-// is matches answers that are outcome for certain.
+// is matches answers whose outcome is certain.
 func is(outcome error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, outcome) && !unknown(err) }
 }

@@ -15,30 +15,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// replicated is the topology of a master, its replicas, and the sentinels who
-// make one of these the master when it is silent.
+// replicated is the topology of a master, its replicas, and the sentinels that
+// promote a replica when the master does not answer.
 const replicated = "replicated"
 
-// anywhere lists the topologies of recipes that need one server: it may be the
-// master of several. Replicas hear of its writes later: a failover to one that
-// had not heard of a lock loses that, which no recipe here waits to rule out.
+// anywhere lists the topologies of recipes that need one server, which may be the
+// master of several. Replication is asynchronous: a failover to a replica that has
+// not received a lock loses it, and no recipe here waits for replicas.
 func anywhere() []string { return []string{"single", replicated} }
 
-// masterName is what the sentinels call the master and its replicas.
+// masterName is the sentinels' name for the master and its replicas.
 const masterName = "lockbench"
 
-// lookEvery is how often a client asks the sentinels whether there is another
-// master by now. (Others have them tell: what a sentinel publishes does not come
-// over a connection that has silently ended.)
-const lookEvery = 250 * time.Millisecond
+// masterPollInterval is how often a client asks the sentinels for the master. (It
+// does not subscribe to their messages: these do not arrive on a connection that
+// has silently ended.)
+const masterPollInterval = 250 * time.Millisecond
 
-// sentinels tell a client who the master is. It is safe for concurrent use.
+// sentinels find the master. It is safe for concurrent use.
 type sentinels struct {
-	timeout time.Duration // for one of them
+	timeout time.Duration // of a request to one of them
 
 	mu    sync.Mutex
-	list  []*redis.SentinelClient // as they are asked: first who has answered last, unless that led nowhere
-	epoch uint64                  // of the newest master that the client has heard of
+	list  []*redis.SentinelClient // in the order of asking: first the one that answered last, unless its master failed
+	epoch uint64                  // of the newest known master
 }
 
 func newSentinels(cfg impls.Config) *sentinels {
@@ -49,27 +49,27 @@ func newSentinels(cfg impls.Config) *sentinels {
 	return s
 }
 
-// Close ends the connections. The driver may still dial, in the background and
-// for nobody, when its client is closed.
+// Close ends the connections. The driver may still be dialling in the background
+// when its client is closed.
 func (s *sentinels) Close() error {
 	var errs []error
-	for _, one := range s.asked() {
+	for _, one := range s.order() {
 		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// asked is the list as it is now.
-func (s *sentinels) asked() []*redis.SentinelClient {
+// order returns the sentinels in the order of asking.
+func (s *sentinels) order() []*redis.SentinelClient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list)
 }
 
-// master is the address of the master by the first sentinel that answers. All of
-// them together have as long as one request.
+// master is the address of the master by the first sentinel that answers, within
+// the timeout of one request in total.
 func (s *sentinels) master(ctx context.Context) (string, error) {
-	list := s.asked()
+	list := s.order()
 	var errs []error
 	for i, one := range list {
 		address, err := s.ask(ctx, one)
@@ -81,21 +81,21 @@ func (s *sentinels) master(ctx context.Context) (string, error) {
 		}
 		errs = append(errs, fmt.Errorf("sentinel %s: %w", one, err))
 	}
-	return "", fmt.Errorf("no sentinel tells who the master is: %w", errors.Join(errs...))
+	return "", fmt.Errorf("no sentinel returned the address of the master: %w", errors.Join(errs...))
 }
 
-// doubt has another sentinel asked first from now on: whom the first one named
-// cannot be had, or is not the master. One that was in the midst of a failover
-// when the next one came names the server that it had promoted for as long as
-// that is down, whatever the others have agreed on since.
-func (s *sentinels) doubt() {
+// rotate moves the first sentinel to the end, because the master it returned is
+// unreachable or no longer the master. A sentinel that was interrupted in a failover
+// by the next one returns the server that it had promoted as long as that is down,
+// whatever the other sentinels have agreed on since.
+func (s *sentinels) rotate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = slices.Concat(s.list[1:], s.list[:1])
 }
 
-// ask asks one sentinel. One that has not heard of the newest master yet, of whom
-// another has told, is as good as silent: the client must not go back.
+// ask asks one sentinel. One that does not know the newest known master yet counts
+// as unreachable: the client must not return to an older master.
 func (s *sentinels) ask(ctx context.Context, one *redis.SentinelClient) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -105,32 +105,32 @@ func (s *sentinels) ask(ctx context.Context, one *redis.SentinelClient) (string,
 	}
 	epoch, err := strconv.ParseUint(about["config-epoch"], 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("the epoch of the master: %w", err)
+		return "", fmt.Errorf("invalid epoch of the master: %w", err)
 	}
 	named, err := one.GetMasterAddrByName(ctx, masterName).Result()
 	if err != nil {
 		return "", err
 	}
 	if len(named) != 2 {
-		return "", fmt.Errorf("it answers %q, which is no address", named)
+		return "", fmt.Errorf("the sentinel returned %q, which is no address", named)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if epoch < s.epoch {
-		return "", fmt.Errorf("it has not heard of the newest master: it knows epoch %d of %d", epoch, s.epoch)
+		return "", fmt.Errorf("the sentinel does not know the newest master: its epoch is %d, the newest is %d", epoch, s.epoch)
 	}
 	s.epoch = epoch
 	return net.JoinHostPort(named[0], named[1]), nil
 }
 
-// pin is the one server that a driver instance talks to: whoever is the master
-// when it first dials. Two at a time could deny what the other has said.
+// pin is the only server that a driver instance talks to: the master at its first
+// dial. Connections to two servers could contradict each other.
 type pin struct {
 	mu      sync.Mutex
 	address string // "" before the first dial
 }
 
-// to is the pinned address, or else address, which is pinned then.
+// to returns the pinned address, or pins address.
 func (p *pin) to(address string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *pin) to(address string) string {
 	return p.address
 }
 
-// dialer dials the pinned server by dial.
+// dialer dials the pinned server with dial.
 func (s *sentinels) dialer(p *pin, dial impls.DialFunc) impls.DialFunc {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		address := p.to("")
@@ -153,33 +153,33 @@ func (s *sentinels) dialer(p *pin, dial impls.DialFunc) impls.DialFunc {
 		}
 		conn, err := dial(ctx, network, address)
 		if err != nil {
-			s.doubt()
+			s.rotate()
 		}
 		return conn, err
 	}
 }
 
-// checkMaster asks a server on a new connection whether it is the master. The
-// sentinels agree on a new one before they have told the old one and each other;
-// and what scripts read on a replica may be long past.
+// checkMaster checks on a new connection that the server is the master. The
+// sentinels agree on a new master before the old master and all sentinels know of
+// it; and scripts on a replica may read old data.
 func (s *sentinels) checkMaster(ctx context.Context, conn *redis.Conn) error {
-	said, err := conn.Do(ctx, "role").Slice()
-	if err == nil && (len(said) == 0 || said[0] != "master") {
-		err = fmt.Errorf("it says of itself %v, and not master", said)
+	role, err := conn.Do(ctx, "role").Slice()
+	if err == nil && (len(role) == 0 || role[0] != "master") {
+		err = fmt.Errorf("its role is %v, not master", role)
 	}
 	if err != nil {
-		s.doubt()
-		// The driver takes the outer error off before it returns this.
+		s.rotate()
+		// The driver removes the outer error before it returns this.
 		return fmt.Errorf("new connection: %w", &impls.ConnectError{Err: fmt.Errorf("ask the sentinels' master for its role: %w", err)})
 	}
 	return nil
 }
 
-// saidByMaster reports whether err is what a server answers that is the master
-// still, as far as it knows, and can serve.
-func saidByMaster(err error) bool {
-	var said redis.Error
-	if !errors.As(err, &said) {
+// answeredByMaster reports whether err is a reply of a server that believes to be
+// the master and can serve.
+func answeredByMaster(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
 		return false
 	}
 	for _, prefix := range []string{"READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS"} {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,24 +13,24 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// server is a client's way to its server: the only one, or whoever is the master
-// of several. Its methods may be called by several goroutines at once.
+// server sends a client's requests to its server: the only one, or the current
+// master of several. It is safe for concurrent use.
 type server struct {
 	cfg       impls.Config
-	sentinels *sentinels // nil: there is one server only
+	sentinels *sentinels // nil with a single server
 
 	mu     sync.Mutex
 	rdb    *redis.Client
-	pinned *pin // whom rdb talks to, where there are sentinels
+	pinned *pin // the server that rdb talks to, with sentinels
 	closed bool
 
-	stop    context.CancelFunc // of what follows the master
+	stop    context.CancelFunc // of follow
 	running sync.WaitGroup
 }
 
-// connect makes a server and loads the scripts that will be run on it, so that
-// no call pays for that. One that forgets them, by a restart or a flush, costs
-// one more round trip, once per script.
+// connect makes a server and loads the scripts, so that no call pays for that. A
+// server that loses them, by a restart or a flush, costs one more round trip per
+// script.
 func connect(ctx context.Context, cfg impls.Config, scripts ...*redis.Script) (*server, error) {
 	s := &server{cfg: cfg}
 	switch {
@@ -37,7 +38,7 @@ func connect(ctx context.Context, cfg impls.Config, scripts ...*redis.Script) (*
 		return nil, fmt.Errorf("open redis client: want the address of one server, got %d", len(cfg.Addresses))
 	case cfg.Topology != replicated:
 	case len(cfg.Directory) == 0:
-		return nil, fmt.Errorf("open redis client: the sentinels tell who the master of a replicated redis is; name their addresses as the directory")
+		return nil, fmt.Errorf("open redis client: a replicated redis needs the addresses of its sentinels as the directory")
 	default:
 		s.sentinels = newSentinels(cfg)
 	}
@@ -56,7 +57,7 @@ func connect(ctx context.Context, cfg impls.Config, scripts ...*redis.Script) (*
 	return s, nil
 }
 
-// open makes a driver instance. It connects when the first command is sent.
+// open makes a driver instance, which connects at the first command.
 func (s *server) open() {
 	opt := options(s.cfg, s.name(), s.cfg.Dial)
 	if s.sentinels != nil {
@@ -67,10 +68,10 @@ func (s *server) open() {
 	s.rdb = redis.NewClient(opt)
 }
 
-// follow makes the client leave a server when the sentinels name another, until
-// ctx ends.
+// follow replaces the driver when the sentinels report another master, until ctx
+// ends.
 func (s *server) follow(ctx context.Context) {
-	for s.cfg.Clock.Sleep(ctx, lookEvery) == nil {
+	for s.cfg.Clock.Sleep(ctx, masterPollInterval) == nil {
 		named, err := s.sentinels.master(ctx)
 		if err != nil {
 			continue
@@ -84,7 +85,7 @@ func (s *server) follow(ctx context.Context) {
 	}
 }
 
-// name is the server's in words.
+// name is the server's name in errors.
 func (s *server) name() string {
 	if s.sentinels != nil {
 		return "the master"
@@ -92,7 +93,7 @@ func (s *server) name() string {
 	return s.cfg.Addresses[0]
 }
 
-// Close ends the connections, and with them the requests under way.
+// Close ends the connections and the requests under way.
 func (s *server) Close() error {
 	s.stop()
 	s.mu.Lock()
@@ -106,15 +107,15 @@ func (s *server) Close() error {
 	return err
 }
 
-// driver is the driver's present instance.
+// driver is the current driver instance.
 func (s *server) driver() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rdb
 }
 
-// replace starts with a fresh driver in place of one that is not worth asking
-// again, see astray, and ends what is under way on the old one.
+// replace replaces a driver instance by a new one, see mustReplace, and ends the
+// requests under way on the old one.
 func (s *server) replace(old *redis.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,17 +126,15 @@ func (s *server) replace(old *redis.Client) {
 	_ = old.Close()
 }
 
-// astray reports whether a request that came to err should be the last of a
-// driver instance: if its dialer failed, for then it would refuse to dial for a
-// second, and so lend its own delay to every measured recovery; and where the
-// sentinels may know better who the master is.
-func (s *server) astray(err error) bool {
-	return impls.As[*impls.ConnectError](err) || s.sentinels != nil && !saidByMaster(err)
+// mustReplace reports whether to replace the driver after err: if its dialer
+// failed, since it would then refuse to dial for a second and add its own delay to
+// every measured recovery; and if the sentinels may know another master.
+func (s *server) mustReplace(err error) bool {
+	return impls.As[*impls.ConnectError](err) || s.sentinels != nil && !answeredByMaster(err)
 }
 
-// ask sends one request by means of send, which returns the driver's error.
-// The error's outcome is named, and so is what was being done; nothing is sent
-// if ctx is over.
+// ask sends one request with send, which returns the driver's error. The returned
+// error has the outcome and what was being done; nothing is sent if ctx is over.
 func (s *server) ask(ctx context.Context, doing, key string, send func(*redis.Client) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
@@ -145,13 +144,13 @@ func (s *server) ask(ctx context.Context, doing, key string, send func(*redis.Cl
 	if err == nil {
 		return nil
 	}
-	if s.astray(err) {
+	if s.mustReplace(err) {
 		s.replace(rdb)
 	}
 	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))
 }
 
-// run runs a script whose answer is a number.
+// run runs a script that returns a number.
 func (s *server) run(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) (n int64, err error) {
 	err = s.ask(ctx, doing, keys[0], func(rdb *redis.Client) (err error) {
 		n, err = script.Run(ctx, rdb, keys, args...).Int64()
@@ -160,8 +159,8 @@ func (s *server) run(ctx context.Context, doing string, script *redis.Script, ke
 	return n, err
 }
 
-// compare runs a script that answers how many of keys were the attempt's, and
-// has done its work if they all were.
+// compare runs a script that returns how many of keys belonged to the attempt. It
+// is nil if all did, and ErrLost if not.
 func (s *server) compare(ctx context.Context, doing string, script *redis.Script, keys []string, args ...any) error {
 	n, err := s.run(ctx, doing, script, keys, args...)
 	all := int64(len(keys))
@@ -177,8 +176,8 @@ func (s *server) compare(ctx context.Context, doing string, script *redis.Script
 	}
 }
 
-// plain is what recipes have in common whose keys need no preparation and
-// expire by the millisecond.
+// plain is the common part of recipes whose keys need no preparation and expire by
+// the millisecond.
 type plain struct{}
 
 // CheckTTL takes whole milliseconds.
@@ -189,15 +188,27 @@ func (plain) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 	return nil
 }
 
-// Prepare does nothing: there is nothing that Open does not do by itself.
+// Prepare does nothing: a lock is a key that an acquire creates.
 func (plain) Prepare(context.Context, impls.Config, []string) error { return nil }
 
-// atEnd is the takeover bound of a key that expires: then it is gone for
-// whoever asks next, at once.
+// atEnd is the takeover bound of a key that expires: the next request finds it
+// gone.
 func atEnd(ttl time.Duration) time.Duration { return ttl }
 
-// promised lists what every lock of these has whose one request takes a key
-// with the attempt's token and a TTL, and further properties.
+// describe adds to a recipe's description the facts of all recipes that need one
+// server. A recipe may set another bound or takeover.
+func describe(i impls.Info) impls.Info {
+	i.Backend = "redis"
+	i.Bound = cmp.Or(i.Bound, impls.BoundTTL)
+	i.Topologies, i.AvailableOn = anywhere(), []string{replicated}
+	if i.Takeover == nil {
+		i.Takeover = atEnd
+	}
+	return i
+}
+
+// promised lists the properties of every lock here whose acquire is one request
+// that sets a key with the attempt's token and a TTL, and further properties.
 func promised(further ...impls.Property) []impls.Property {
 	return append([]impls.Property{
 		impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking, impls.Expiry,

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// The scripts compare before they write, in one step of the server.
+// The scripts compare before they write, atomically.
 const (
 	// KEYS: the lock. ARGV: the token.
 	releaseScript = `
@@ -27,66 +27,68 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `
 )
 
-// token is redis/token: a key that holds the attempt's token and expires.
+// token is redis/token: a key whose value is the attempt's token, and which
+// expires.
 //
-//	acquire  SET key token NX PX ttl; again after a wait if it was there
+// Document: the documentation of SET, "patterns"; release by script as there.
+//
+//	acquire  SET key token NX PX ttl; again after a wait if the key exists
 //	extend   if GET key == token then PEXPIRE key ttl    (one script)
 //	release  if GET key == token then DEL key            (one script)
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
+// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL, plus the
 // rest of a poll.
-//
-// It promises one holder until the TTL is over. It fails when the holder goes
-// on after that (there is no token to fence with), and when the server forgets
-// the key: evicted, restarted before its last second was on disk, failed over
-// to a replica that had not heard of it, or its clock set forward.
-//
-// Source: the documentation of SET, "patterns"; release by script as there.
+// Guarantee: one holder until the end of the TTL.
+// Failure: a holder that continues after its lease (there is no fencing token); a
+// server that loses the key: by eviction, a restart before the last writes were on
+// disk, a failover to a replica that had not received it, or a clock set forward.
 type token struct{ plain }
 
 func (token) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:         "redis/token",
-		Backend:    "redis",
 		Summary:    "SET NX PX with a random token; release and extend by a script that compares it first",
-		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Promise:    "one holder until its TTL is over, while the server neither loses the key (eviction, restart without fsync, failover) nor has its clock changed",
 		Document:   "the lock that the documentation of SET recommends for one instance",
-		Bound:      impls.BoundTTL,
 		Properties: promised(impls.Extends),
 		Polls:      true,
-
-		Topologies:  anywhere(),
-		AvailableOn: []string{replicated},
-		RoundTrips:  2,
-		Requests:    []string{"set", "eval", "evalsha"},
-		Takeover:    atEnd,
-	}
+		RoundTrips: 2,
+		Requests:   []string{"set", "eval", "evalsha"},
+	})
 }
 
 func (token) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	c, err := openTokens(ctx, cfg, releaseScript, extendScript)
+	c, err := openTokens(ctx, cfg, scripts{release: releaseScript, extend: extendScript})
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// tokens is the client of redis/token, and what those of other recipes have of
-// it: a lock in which the attempt's token stands, taken out and kept by scripts
-// that look for it first.
+// tokens is the client of redis/token, and the common part of other recipes: a lock
+// whose value is the attempt's token, released and extended by scripts that compare
+// it first.
 type tokens struct {
 	*server
-	release, extend *redis.Script
+	acquire, release, extend *redis.Script // acquire is nil if that is no script
 }
 
-// openTokens opens a client whose scripts answer on how many of their keys the
-// token stood. Their arguments are the token and, to extend, the TTL in
-// milliseconds. Other scripts may be loaded besides.
-func openTokens(ctx context.Context, cfg impls.Config, release, extend string, others ...*redis.Script) (*tokens, error) {
-	c := &tokens{release: redis.NewScript(release), extend: redis.NewScript(extend)}
+// scripts are those of one recipe. Release and extend return how many of their keys
+// had the token; their arguments are the token and, to extend, the TTL in
+// milliseconds. A recipe whose acquire is no script leaves that empty.
+type scripts struct{ acquire, release, extend string }
+
+// openTokens opens a client and loads its scripts.
+func openTokens(ctx context.Context, cfg impls.Config, s scripts) (*tokens, error) {
+	c := &tokens{release: redis.NewScript(s.release), extend: redis.NewScript(s.extend)}
+	load := []*redis.Script{c.release, c.extend}
+	if s.acquire != "" {
+		c.acquire = redis.NewScript(s.acquire)
+		load = append(load, c.acquire)
+	}
 	var err error
-	if c.server, err = connect(ctx, cfg, append(others, c.release, c.extend)...); err != nil {
+	if c.server, err = connect(ctx, cfg, load...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -104,8 +106,8 @@ func (c *tokens) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 	return c.hold(a, 0, sent, key), nil
 }
 
-// set writes the token if no other is there. The lease runs on the server from
-// some moment after sent, so that it ends there no earlier than here.
+// set sets the key if it does not exist. The server's lease starts after sent, so
+// it ends on the server no earlier than here.
 func (c *tokens) set(ctx context.Context, key string, a impls.Attempt) (sent time.Time, err error) {
 	var won bool
 	sent = impls.Monotonic(c.cfg.Clock)
@@ -131,9 +133,8 @@ func (c *tokens) hold(a impls.Attempt, fence uint64, sent time.Time, keys ...str
 	})
 }
 
-// Cleanup is a release by the attempt's token. A request that is still on its
-// way on a connection that was given up may be carried out after it; what it
-// leaves ends with its TTL.
+// Cleanup is a release by the attempt's token. A request still under way on an
+// abandoned connection may be executed later; its key ends with its TTL.
 func (c *tokens) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return c.compare(ctx, "clean up", c.release, []string{key}, a.String())
 }

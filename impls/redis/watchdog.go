@@ -10,48 +10,42 @@ import (
 )
 
 // watchdog is redis/watchdog: the lock of redis/token, renewed in the background
-// as long as its holder lives.
+// while its holder is alive.
 //
-//	acquire  SET key token NX PX ttl; again after a wait if it was there
-//	renew    three times in a TTL: if GET key == token then PEXPIRE key ttl
+// Document: the watchdog of Redisson's lock, which renews at a third of its 30 s.
+//
+//	acquire  SET key token NX PX ttl; again after a wait if the key exists
+//	renew    three times per TTL: if GET key == token then PEXPIRE key ttl
 //	release  end the renewals; if GET key == token then DEL key
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll, and a holder
-// 1 per third of a TTL, which the server counts among the others' requests.
-// Bound: the session, a lease by the server's clock that the client keeps alive.
-// Takeover: at the end of the TTL that runs, plus the rest of a poll.
-//
-// It promises one holder at a time for as long as that lives and is heard, so
-// that the TTL need not be longer than the work. It fails when a holder that was
-// stopped or cut off goes on although its lease ended: Lost tells it, but cannot
-// stop it, and there is no token to fence with. And it fails where redis/token
-// does because the server forgets the key.
-//
-// Source: the watchdog of Redisson's lock, which renews at a third of its 30 s.
+// 1 per third of a TTL, which the server counts among the other requests.
+// Bound: the session, a lease by the server's clock that the client renews.
+// Takeover: at the end of the current TTL, plus the rest of a poll.
+// Guarantee: one holder at a time while the holder is alive and connected, so that
+// the TTL need not be longer than the work.
+// Failure: a holder that was stopped or disconnected continues after the end of its
+// lease: Lost signals it, but cannot stop it, and there is no fencing token. And
+// the server may lose the key, as with redis/token.
 type watchdog struct{ plain }
 
 func (watchdog) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:         "redis/watchdog",
-		Backend:    "redis",
 		Summary:    "redis/token, renewed in the background at a third of the TTL",
-		Promise:    "one holder at a time while it lives and is heard, and the server neither loses the key (eviction, restart without fsync, failover) nor has its clock set",
+		Promise:    "one holder at a time while it is alive and connected, and the server neither loses the key (eviction, restart without fsync, failover) nor has its clock changed",
 		Document:   "the watchdog of Redisson's lock",
 		Bound:      impls.BoundSession,
 		Properties: promised(impls.SignalsLoss),
 		Steps:      []impls.Step{impls.StepRenewing},
 		Polls:      true,
-
-		Topologies:  anywhere(),
-		AvailableOn: []string{replicated},
-		RoundTrips:  2,
-		Requests:    []string{"set", "eval", "evalsha"},
-		Takeover:    atEnd,
-	}
+		RoundTrips: 2,
+		Requests:   []string{"set", "eval", "evalsha"},
+	})
 }
 
 func (watchdog) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	t, err := openTokens(ctx, cfg, releaseScript, extendScript)
+	t, err := openTokens(ctx, cfg, scripts{release: releaseScript, extend: extendScript})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +65,7 @@ type watchdogs struct {
 // Close ends the renewals and the connections.
 func (c *watchdogs) Close() error {
 	c.stop()
-	err := c.tokens.Close() // which also ends a renewal under way
+	err := c.tokens.Close() // ends a renewal under way
 	c.running.Wait()
 	return err
 }
@@ -85,7 +79,7 @@ func (c *watchdogs) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	if err != nil {
 		return nil, err
 	}
-	h := &watched{client: c, lost: make(chan struct{}), ended: make(chan struct{}), end: sent.Add(c.cfg.TTL)}
+	h := &renewedHold{client: c, lost: make(chan struct{}), ended: make(chan struct{}), end: sent.Add(c.cfg.TTL)}
 	h.Grant = impls.NewGrant(key, a, 0, h.free)
 	var ctxRenew context.Context
 	ctxRenew, h.stop = context.WithCancel(c.background)
@@ -93,46 +87,46 @@ func (c *watchdogs) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	return h, nil
 }
 
-// watched is a hold that is renewed beside its user.
-type watched struct {
+// renewedHold is a hold that is renewed in the background.
+type renewedHold struct {
 	impls.Grant
 	client *watchdogs
 
 	lost  chan struct{}
 	stop  context.CancelFunc // of the renewals
 	ended chan struct{}      // closed when they have ended
-	gone  bool               // a renewal was told that the lock is another's; to be read after ended
+	gone  bool               // a renewal found the lock lost; read it only after ended
 
 	mu  sync.Mutex
 	end time.Time
 }
 
-// Lost is closed when a renewal was told that the lock is no longer ours, or
-// when the lease's end passed without a confirmed renewal.
-func (h *watched) Lost() <-chan struct{} { return h.lost }
+// Lost is closed when a renewal found the lock lost, or when the lease ended
+// without a confirmed renewal.
+func (h *renewedHold) Lost() <-chan struct{} { return h.lost }
 
-// LeaseEnd is one TTL after the newest request that was confirmed was sent.
-func (h *watched) LeaseEnd() time.Time {
+// LeaseEnd is one TTL after the newest confirmed request was sent.
+func (h *renewedHold) LeaseEnd() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.end
 }
 
-func (h *watched) setEnd(t time.Time) {
+func (h *renewedHold) setEnd(t time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.end = t
 }
 
-// renewals is how many fit into a TTL; retries is how many tries into the time
-// between two of them, where one has failed.
+// renewals is how many of them fit into a TTL; retries is how many tries fit into
+// the time between two renewals after a failed one.
 const (
 	renewals = 3
 	retries  = 10
 )
 
-// renew keeps the lease until ctx ends or the hold is lost.
-func (h *watched) renew(ctx context.Context) {
+// renew renews the lease until ctx ends or the hold is lost.
+func (h *renewedHold) renew(ctx context.Context) {
 	defer close(h.ended)
 	c := h.client
 	clock, ttl := c.cfg.Clock, c.cfg.TTL
@@ -142,7 +136,7 @@ func (h *watched) renew(ctx context.Context) {
 		sent := impls.Monotonic(clock)
 		left := h.LeaseEnd().Sub(sent)
 		if left <= 0 {
-			// The server may hold it still, if what was lost is the answer.
+			// The server may still have the lock, if only the answer was lost.
 			close(h.lost)
 			return
 		}
@@ -159,17 +153,17 @@ func (h *watched) renew(ctx context.Context) {
 			close(h.lost)
 			return
 		default:
-			// Ask again soon, but do not miss the end.
+			// Retry soon, but not after the lease's end.
 			pause = min(ttl/(renewals*retries), max(0, h.LeaseEnd().Sub(impls.Monotonic(clock))))
 		}
 	}
 }
 
-// free ends the renewals, for good, and frees the lock when none is under way
-// any more: so none can be carried out after it. (It would change nothing, for
-// it compares the token.) If ctx ends before that, nothing was sent, and the
-// lease runs out unless the lock is released again.
-func (h *watched) free(ctx context.Context) error {
+// free ends the renewals for good, and releases the lock when none is under way, so
+// that none is executed after the release. (It would have no effect, since it
+// compares the token.) If ctx ends before that, nothing was sent, and the lease runs
+// out unless the lock is released again.
+func (h *renewedHold) free(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		h.stop()

@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// ephemeral is what the recipes of this package have in common: their nodes
-// hang on a session.
+// ephemeral is the common part of this package's recipes: their nodes belong to a
+// session.
 type ephemeral struct{}
 
-// CheckTTL takes what servers with default limits make a session of unchanged.
+// CheckTTL accepts the TTLs that servers with default limits do not change.
 func (ephemeral) CheckTTL(ttl time.Duration, lim impls.Limits) error {
 	least, most := 2*lim.TickTime, 20*lim.TickTime
 	if ttl < least || ttl > most || ttl%time.Millisecond != 0 {
@@ -26,34 +26,33 @@ func (ephemeral) CheckTTL(ttl time.Duration, lim impls.Limits) error {
 	return nil
 }
 
-// describe adds to a recipe's description what holds for all of them.
+// describe adds to a recipe's description the facts of all recipes here.
 func describe(i impls.Info) impls.Info {
 	i.Backend = "zookeeper"
 	i.Bound = impls.BoundSession
 	i.Topologies = []string{"single", "quorum"}
 	i.Requests = []string{"packets_received"}
-	// Sessions expire at the next tick, which is half a TTL at most, and a
-	// leader hears of a session from the other servers within half a tick.
+	// A session expires at the next tick, which is half a TTL at most, and a leader
+	// learns of renewals on other servers within half a tick.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + ttl/2 + ttl/4 }
-	// The driver gives a server up after two thirds of a TTL, and has the rest of
-	// it to find another.
+	// The driver drops a silent server after two thirds of a TTL, and has the rest
+	// of the TTL to find another.
 	i.DetectionTimeout = func(ttl, _ time.Duration) time.Duration { return ttl }
 	return i
 }
 
 const root = "/lockbench"
 
-// parent is a lock's own node. Each kind of lock has its own.
+// parent is a lock's own node. Each kind of lock has its own parent.
 func parent(kind, key string) string { return root + "/" + kind + "-" + url.PathEscape(key) }
 
-// anybody may do anything with our nodes.
-func anybody() []zk.ACL { return zk.WorldACL(zk.PermAll) }
+// openACL gives all permissions to all users.
+func openACL() []zk.ACL { return zk.WorldACL(zk.PermAll) }
 
-// preparing is how many parents are created at once.
+// preparing is the number of parents created in parallel.
 const preparing = 32
 
-// prepare creates the own nodes of locks of a kind. They are persistent and
-// stay.
+// prepare creates the parents of locks of a kind. They are persistent.
 func prepare(ctx context.Context, cfg impls.Config, kind string, keys []string) error {
 	d, err := open(ctx, cfg, nil)
 	if err != nil {
@@ -64,13 +63,13 @@ func prepare(ctx context.Context, cfg impls.Config, kind string, keys []string) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, err := d.conn.Create(path, nil, 0, anybody())
+		_, err := d.conn.Create(path, nil, 0, openACL())
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return fmt.Errorf("create %s: %w", path, err)
 		}
 		return nil
 	}
-	// The driver's calls have no time limit; without a connection they end.
+	// The driver's calls have no time limit, but end when the connection is closed.
 	defer context.AfterFunc(ctx, func() { d.close(false) })()
 	if err := create(root); err != nil {
 		return err
@@ -99,15 +98,15 @@ func connect(ctx context.Context, cfg impls.Config) (*client, error) {
 	return &client{driver: d}, nil
 }
 
-// Close ends the connection. The session, and whatever nodes hang on it, live
-// on until their time is over.
+// Close ends the connection. The session and its nodes remain until the session
+// expires.
 func (c *client) Close() error {
 	c.driver.close(false)
 	return nil
 }
 
-// live waits, no longer than for a request, for a session that is not known to
-// be lost. If there is none, nothing was sent.
+// live waits, for at most one request timeout, for a session that is not lost. If it
+// fails, nothing was sent.
 func (c *client) live(ctx context.Context) (*session, error) {
 	connecting, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
@@ -121,13 +120,12 @@ func (c *client) live(ctx context.Context) (*session, error) {
 // create makes an ephemeral node and returns its path.
 func (c *client) create(ctx context.Context, path string, flags int32) (string, error) {
 	return do(ctx, c.driver, func(conn *zk.Conn) (string, error) {
-		return conn.Create(path, nil, zk.FlagEphemeral|flags, anybody())
+		return conn.Create(path, nil, zk.FlagEphemeral|flags, openACL())
 	})
 }
 
-// list lists what stands below a node, no older than what was answered before:
-// a server that lags behind must not hide a node of ours. A node that is not
-// there has nothing below it.
+// list lists the children of a node, after a sync: a server that lags behind must
+// not hide one of our nodes. A missing node has no children.
 func (c *client) list(ctx context.Context, dir string) ([]string, error) {
 	_, err := do(ctx, c.driver, func(conn *zk.Conn) (string, error) { return conn.Sync(dir) })
 	if err != nil {
@@ -143,7 +141,7 @@ func (c *client) list(ctx context.Context, dir string) ([]string, error) {
 	return names, err
 }
 
-// remove deletes a node of ours: nil, ErrLost if it was not there, or another
+// remove deletes one of our nodes: nil, ErrLost if it did not exist, or another
 // outcome.
 func (c *client) remove(ctx context.Context, path string) error {
 	_, err := do(ctx, c.driver, deletion(path))
@@ -157,23 +155,23 @@ func deletion(path string) func(*zk.Conn) (struct{}, error) {
 	return func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(path, -1) }
 }
 
-// isGone tells whether err says that what was to be deleted is not there: never
-// was, or vanished with the session.
+// isGone reports whether err means that the node to delete does not exist: it never
+// did, or it vanished with the session.
 func isGone(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired)
 }
 
-// removeSurely deletes a node that nobody else would delete, and that hangs on
-// session s: nil, ErrLost if it was not there, or a doubt. It tries again after a
-// lost connection until it knows, the session is lost, or ctx ends.
+// removeSurely deletes a node of session s that no other client deletes: nil, ErrLost
+// if it did not exist, or unknown. It retries after a lost connection until the
+// answer is definite, the session is lost, or ctx ends.
 func (c *client) removeSurely(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error)) error {
 	return c.repeat(ctx, s, remove, false)
 }
 
-// repeat is removeSurely, which beyond makes go on when the session is lost: then
-// what it removes may be another's.
+// repeat is removeSurely; with beyond it continues after the loss of the session, and
+// may then delete another client's node.
 func (c *client) repeat(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error), beyond bool) error {
-	doubt := false // a deletion may have been carried out unseen
+	doubt := false // an earlier deletion may have been executed
 	for {
 		_, err := do(ctx, c.driver, remove)
 		stays := s != nil && s == c.driver.current() && !s.isLost()
@@ -183,32 +181,31 @@ func (c *client) repeat(ctx context.Context, s *session, remove func(*zk.Conn) (
 		case isGone(err) && !doubt:
 			return impls.ErrLost
 		case isGone(err) && stays:
-			return nil // who else should have deleted it
+			return nil // only our earlier request can have deleted it
 		case isGone(err):
 			return fmt.Errorf("%w: the node is gone, by our request or with the session", impls.ErrUnknown)
 		}
 		doubt = doubt || errors.Is(err, impls.ErrUnknown)
 		if !(stays || beyond) || ctx.Err() != nil || !passing(err) || c.driver.cfg.Clock.Sleep(ctx, retryPause) != nil {
 			if doubt && !errors.Is(err, impls.ErrUnknown) {
-				return fmt.Errorf("%w: could not be repeated: %v", impls.ErrUnknown, err)
+				return fmt.Errorf("%w: the request could not be repeated: %v", impls.ErrUnknown, err)
 			}
 			return err
 		}
 	}
 }
 
-// retryPause is how long to leave servers in peace after a lost connection.
+// retryPause is the time to back off after a lost connection.
 const retryPause = 50 * time.Millisecond
 
-// passing tells whether a read that failed is worth repeating.
+// passing reports whether a failed read is worth repeating.
 func passing(err error) bool {
 	return errors.Is(err, impls.ErrUnknown) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrSessionMoved) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// await waits for the event of a watch: nil if it came, or the watch ended. It
-// returns ctx's error when that ends, and errEnded when alive does, which may be
-// nil.
+// await waits for the event of a watch: nil if it came, or the watch ended. It returns
+// ctx's error when ctx ends, and errEnded when alive is closed; alive may be nil.
 func (c *client) await(ctx context.Context, alive <-chan struct{}, events <-chan zk.Event) error {
 	c.driver.cfg.Reach(ctx, impls.StepWaiting)
 	select {
@@ -224,31 +221,30 @@ func (c *client) await(ctx context.Context, alive <-chan struct{}, events <-chan
 	}
 }
 
-// errEnded: what the waiter depends on has ended.
+// errEnded: the session that the waiter depends on has ended.
 var errEnded = fmt.Errorf("%w: the session ended", impls.ErrUnknown)
 
-// hold is a lock held by a node that hangs on a session, which the driver keeps
-// alive.
+// hold is a lock held by a node of a session, which the driver renews.
 type hold struct {
 	impls.Grant
 	session *session
 }
 
-// newHold is a hold whose release free sends, and names its outcome.
+// newHold is a hold that free releases.
 func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) hold {
 	release := func(ctx context.Context) error {
-		s.kept.Drop(a)
+		s.holds.Drop(a)
 		return impls.Settled("release", key, free(ctx))
 	}
 	return hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
 }
 
-// granted notes that the lock is held now, and not only waited for.
-func (h *hold) granted() { h.session.kept.Add(h.Key(), h.Attempt()) }
+// granted marks the hold as held, not only waiting.
+func (h *hold) granted() { h.session.holds.Add(h.Key(), h.Attempt()) }
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
-// Lost is closed when a server said that the session has expired, or when the
-// client was cut off and the session's end, counted from before the newest
-// answered packet was sent, passed before it came back.
+// Lost is closed when a server reported that the session expired, or when the client
+// was disconnected until the session's end, counted from before the newest answered
+// packet was sent.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }

@@ -1,23 +1,22 @@
-// Package zookeeper holds the locks built on ZooKeeper, with the driver's
-// plain calls on nodes, and the one that comes with the driver.
+// Package zookeeper holds the locks built on ZooKeeper with the driver's calls on
+// nodes, and the driver's own lock.
 //
-// A client is a session; the nodes that it creates are ephemeral and vanish
-// with it. The driver keeps the session alive by itself and hides how; this
-// package listens on its connection (see heard.go) to know until when the
-// servers have certainly heard of the client, and what it watches (watched.go),
-// since on a new connection the driver may else miss an event.
+// A client has one session; its nodes are ephemeral and vanish with the session. The
+// driver renews the session and hides how; this package observes the packets on its
+// connection (frame_observer.go) to know until when the session certainly lasts, and
+// which nodes are watched (watch_set.go), since after a reconnect the driver may
+// otherwise miss an event.
 //
-// Each recipe has a file of its own, with its description above it; driver.go
-// says how the driver is set up, client.go what recipes ask of it, session.go
-// keeps the session's end, queue.go is what all queues have in common, and
-// outcome.go says which of the driver's errors mean what.
+// Each recipe is one file, described above its type; driver.go sets up the driver,
+// client.go has the calls of the recipes, session.go the session's end, queue.go the
+// common part of all queues, and outcome.go the table of the driver's errors.
 //
-// It may import impls and the driver, nothing else of lockbench.
+// The package may import impls and the driver, and no other package of lockbench.
 package zookeeper
 
 import "github.com/lockbench/lockbench/impls"
 
-// Recipes lists the recipes of this package.
+// Recipes lists the recipes of this package: a new recipe is a file and a line here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{sequence{}, readWrite{}, clientLock{}, exclusiveNode{}, watchChildren{}}
 }

@@ -14,42 +14,41 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// driver is one client's driver instance, with what the driver lacks: calls
-// that end with their context, a time limit for a request, and knowledge of
-// the session.
+// driver is one client's driver instance, and adds what the driver lacks: calls that
+// end with their context, a timeout for a request, and the state of the session.
 type driver struct {
 	cfg    impls.Config
 	conn   *zk.Conn
 	events <-chan zk.Event
 
-	// turn is held by the request under way. There is never a second: a
-	// request that its caller gave up must have ended before the next is
-	// sent, or it could take effect after the next was answered.
+	// turn is held by the request under way. There is never a second one: an
+	// abandoned request must end before the next is sent, or it could take effect
+	// after the next was answered.
 	turn chan struct{}
 	// limit is the timer of the request under way.
 	limit *time.Timer
 
-	// wait, if not nil, is told what the driver's own lock waits for: StepWaiting
-	// when a server began to watch a node for us, StepWoken at each event of a
-	// node. What finds it full is dropped.
+	// wait, if not nil, receives the steps of the driver's own lock: StepWaiting when
+	// a server has set a watch for it, StepWoken at each event of a node. Steps are
+	// dropped while it is full.
 	wait chan impls.Step
 
-	watched watched // by the session, over all its connections
+	watches watchSet // of the session, over all its connections
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
 	mu      sync.Mutex
-	wire    net.Conn // the newest connection
-	session *session // the newest; nil before the first, or once expired
-	ready   chan struct{}
+	wire    net.Conn      // the newest connection
+	session *session      // the newest; nil before the first, or once expired
+	ready   chan struct{} // closed, and replaced, at each new session
 	timeout time.Duration // as negotiated
-	stop    func() bool   // of the timer that runs while we are cut off
-	dialErr error         // of the newest dial, if it failed
+	stop    func() bool   // of the timer that runs while disconnected
+	dialErr error         // of the newest dial
 }
 
-// open connects and waits for the first session. What the driver's own lock
-// waits for goes to wait, if that is not nil.
+// open connects and waits for the first session. The steps of the driver's own lock
+// go to wait, if that is not nil.
 func open(ctx context.Context, cfg impls.Config, wait chan impls.Step) (*driver, error) {
 	d := &driver{cfg: cfg, wait: wait, turn: make(chan struct{}, 1), limit: time.NewTimer(cfg.Timeout), ready: make(chan struct{}), stop: func() bool { return true }}
 	d.life, d.end = context.WithCancel(context.Background())
@@ -96,38 +95,38 @@ func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) 
 		return nil, d.life.Err()
 	}
 	d.wire = c
-	return &heardConn{
+	return &frameObserver{
 		Conn:    c,
 		now:     func() time.Time { return impls.Monotonic(d.cfg.Clock) },
 		connect: func(sent time.Time, timeout time.Duration, id int64) { d.connected(h, sent, timeout, id) },
-		heard:   d.heard,
-		watched: &d.watched, patience: d.cfg.Timeout,
+		replied: d.replied,
+		watches: &d.watches, patience: d.cfg.Timeout,
 	}, nil
 }
 
-// connected takes note of how a server received us: with our session, with a
-// new one, or (id 0) with the news that ours has expired.
+// connected records a server's answer to the connect packet: our session, a new one,
+// or (id 0) that ours has expired.
 func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop()
 	if id == 0 {
-		h.Connected() // the server is well: ask it for a new session at once
+		h.Connected() // the server works: request a new session at once
 	}
 	old := d.session
 	if old != nil && old.id != id && !old.isLost() {
-		old.kept.Renewed(&d.cfg, sent, fmt.Errorf("%w: the session has expired", impls.ErrLost))
+		old.holds.Renewed(&d.cfg, sent, fmt.Errorf("%w: the session has expired", impls.ErrLost))
 		old.lose()
 	}
 	switch {
 	case id == 0:
 		d.session = nil
 	case old != nil && old.id == id && !old.isLost():
-		old.heard(sent.Add(timeout))
-		old.kept.Renewed(&d.cfg, sent, nil)
+		old.confirmed(sent.Add(timeout))
+		old.holds.Renewed(&d.cfg, sent, nil)
 	default:
-		// Also if the servers still knew a session that we took for lost:
-		// holds that were reported lost stay lost.
+		// Also if the servers still have a session that we declared lost: its holds
+		// stay lost.
 		d.session, d.timeout = newSession(id, sent.Add(timeout)), timeout
 		close(d.ready)
 		d.ready = make(chan struct{})
@@ -135,41 +134,40 @@ func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id i
 }
 
 const (
-	// opGetData is the request by which the driver's own lock watches a node.
+	// opGetData is the request with which the driver's own lock watches a node.
 	opGetData = 4
-	// opPing is that by which the driver keeps a session alive, three times in a
+	// opPing is the request with which the driver renews a session, three times per
 	// timeout, whatever else it sends.
 	opPing = 11
 )
 
-func (d *driver) heard(sent time.Time, opcode, code int32) {
+func (d *driver) replied(sent time.Time, opcode, code int32) {
 	d.mu.Lock()
 	s, timeout := d.session, d.timeout
 	d.mu.Unlock()
 	if s != nil {
-		s.heard(sent.Add(timeout))
+		s.confirmed(sent.Add(timeout))
 		if opcode == opPing && code == 0 {
-			s.kept.Renewed(&d.cfg, sent, nil)
+			s.holds.Renewed(&d.cfg, sent, nil)
 		}
 	}
 	if opcode == opGetData && code == 0 {
-		d.tell(impls.StepWaiting)
+		d.pass(impls.StepWaiting)
 	}
 }
 
-func (d *driver) tell(s impls.Step) {
+func (d *driver) pass(s impls.Step) {
 	select {
 	case d.wait <- s:
 	default:
 	}
 }
 
-// event is called by the driver with every event. While we are cut off, no
-// server can tell us that the session expired: then our own timer does, when
-// its end has passed.
+// event is called by the driver with every event. While disconnected no server can
+// report that the session expired: a timer closes it at its end.
 func (d *driver) event(e zk.Event) {
-	if e.Type > 0 { // of a node; those of the session and of ended watches are negative
-		d.tell(impls.StepWoken)
+	if e.Type > 0 { // of a node; events of the session and of ended watches are negative
+		d.pass(impls.StepWoken)
 	}
 	if e.Type != zk.EventSession || e.State != zk.StateDisconnected {
 		return
@@ -189,7 +187,7 @@ func (d *driver) current() *session {
 	return d.session
 }
 
-// live waits for a session that is not known to be lost.
+// live waits for a session that is not lost.
 func (d *driver) live(ctx context.Context) (*session, error) {
 	for {
 		d.mu.Lock()
@@ -208,12 +206,12 @@ func (d *driver) live(ctx context.Context) (*session, error) {
 	}
 }
 
-// do carries out one request f of the driver. A request that is not answered
-// within the request timeout loses its connection, and with it its doubtful
-// life: the driver then ends it, and comes back with the same session.
+// do executes one request f of the driver. A request that is not answered within the
+// request timeout loses its connection, which ends it; the driver reconnects with the
+// same session.
 //
-// It is called by one goroutine at a time. It is on the way of every call, so
-// it makes neither a context nor a timer of its own where all goes well.
+// It is called by one goroutine at a time. Every call passes through it, so it creates
+// neither a context nor a timer on success.
 func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -248,7 +246,7 @@ func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, 
 		d.cut()
 		return none, rules().Outcome(context.DeadlineExceeded)
 	case <-ctx.Done():
-		// Its caller gives it up; it ends when it is answered, or by its limit.
+		// The request is abandoned; it ends with its answer or its timeout.
 		go func() {
 			select {
 			case <-done:
@@ -269,9 +267,8 @@ func (d *driver) cut() {
 	}
 }
 
-// close ends the driver. Only if asked to does it end the session too, and
-// with it the nodes that hang on it. The driver's own Close always would, so
-// its connection is taken away first.
+// close ends the driver, and the session with its nodes only if session is set. The
+// driver's own Close always ends the session, so its connection is closed first.
 func (d *driver) close(session bool) {
 	if session {
 		d.conn.Close()
@@ -281,17 +278,16 @@ func (d *driver) close(session bool) {
 	// Without a connection it waits a second for an answer that cannot come.
 	go d.conn.Close()
 	for range d.events {
-		// The channel is closed when the driver has stopped.
+		// Until the driver has stopped.
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop()
 }
 
-// hosts hands out the servers in turn. The driver pauses for a second, and
-// fails what waits to be sent, when a whole round of servers was tried in
-// vain; its own provider of hosts makes it pause after every lost connection
-// to a single server too.
+// hosts returns the servers in turn. The driver pauses for a second, and fails its
+// unsent requests, after it has tried all servers without success; its own host
+// provider would make it pause after every lost connection to a single server too.
 type hosts struct {
 	mu      sync.Mutex
 	servers []string
@@ -321,7 +317,7 @@ func (h *hosts) Connected() {
 	h.mu.Unlock()
 }
 
-// silent is a logger that says nothing: what matters comes back as errors.
+// silent discards the driver's log: errors are returned.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

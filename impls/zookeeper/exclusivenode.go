@@ -10,41 +10,38 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// exclusiveNode is zookeeper/exclusive-node: one node that everybody wants and
-// everybody watches.
+// exclusiveNode is zookeeper/exclusive-node: one node that all clients try to create
+// and watch.
 //
-//	acquire  create the lock's node, ephemeral; created: ours. Otherwise watch
-//	         whether it exists, and when it is gone try again, with all the others
+// Document: a collection of articles on three ways to build a lock: the ZooKeeper lock
+// that is exclusive, beside one that keeps an order. The articles call the nodes of all
+// ZooKeeper locks ephemeral.
+//
+//	acquire  create the lock's node, ephemeral; held if created; otherwise watch
+//	         whether it exists, and try again when it is gone, as all waiters do
 //	release  delete the node, and again after a lost connection
 //
-// Round trips: 1 to acquire, 1 to release, each a write of a quorum; a waiter
-// adds, at every release, its watch and another try.
-// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
-// three quarters of it, for sessions expire by whole ticks.
+// Round trips: 1 to acquire, 1 to release, each a quorum write; a waiter adds, at every
+// release, its watch and another try.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to three
+// quarters of it, since sessions expire at whole ticks.
+// Guarantee: one holder at a time while its session lives. No order, no tokens.
+// Failure: each release wakes all waiters, and one of them wins. The deletion does not
+// check the owner: a holder that returns after its session expired frees its
+// successor's lock, and its release succeeds.
 //
-// It promises one holder at a time while its session lives; nothing about order,
-// and no tokens. It fails by the herd: each release wakes all waiters, of whom one
-// wins. And the deletion asks nobody whose the node is, so that a holder who comes
-// back after its session expired frees its successor's lock, and is told that all
-// went well.
-//
-// The node is empty, but the server notes which session it hangs on. So Cleanup
-// goes by that, and by what this client remembers of its own attempts; it knows
-// nothing of another client's. Between its look and its deletion the late release
-// of somebody else may put a third one's node there, which it would delete.
-//
-// Source: a collection of articles on three ways to build a lock, where a lock that
-// is kept exclusive stands beside one that keeps an order; that the node is ephemeral
-// they say of all locks in ZooKeeper.
+// The node is empty, but has its session as owner: Cleanup compares that, and this
+// client's record of its attempts. Between its check and its deletion another client's
+// late release may free the node for a third client, whose node it then deletes.
 type exclusiveNode struct{ ephemeral }
 
-// stepWatch: the lock was refused, and is not watched yet.
+// stepWatch: the lock is busy, and not watched yet.
 const stepWatch impls.Step = "watch"
 
 func (exclusiveNode) Info() impls.Info {
 	return describe(impls.Info{
 		ID:         "zookeeper/exclusive-node",
-		Summary:    "one ephemeral node, created by whoever comes first; all waiters watch it; release deletes it, whosever it is",
+		Summary:    "one ephemeral node, created by the first client; all waiters watch it; release deletes it without checking the owner",
 		Promise:    "one holder at a time while its session lives",
 		Document:   "a collection of articles on three ways to build a lock: the ZooKeeper lock that is kept exclusive",
 		Fails:      "each release wakes every waiter, and a late holder's release frees its successor's lock",
@@ -57,7 +54,7 @@ func (exclusiveNode) Info() impls.Info {
 	})
 }
 
-// Prepare creates the node below which the locks stand.
+// Prepare creates the parent of all locks.
 func (exclusiveNode) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
 	return prepare(ctx, cfg, "", nil)
 }
@@ -75,10 +72,10 @@ type exclusiveClient struct {
 	may impls.Claims[mayHold] // the attempts that may hold
 }
 
-// mayHold is what the client remembers of an attempt.
+// mayHold is the client's record of an attempt.
 type mayHold struct {
 	key  string
-	held *session // by which it was granted the lock; nil before
+	held *session // of the grant; nil before
 }
 
 // agreed is the lock's node.
@@ -87,8 +84,8 @@ func agreed(key string) string { return parent("agreed", key) }
 func (c *exclusiveClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	return impls.RetryUntilAcquired(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.driver.cfg.Reach(ctx, stepWatch)
-		// A waiter has nothing on the servers, so that its session may come and
-		// go, and its end leaves nothing open.
+		// A waiter has nothing on the servers, so the loss of its session leaves
+		// nothing behind.
 		return c.watch(ctx, agreed(key))
 	})
 }
@@ -123,21 +120,21 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 	return &h, nil
 }
 
-// removeAnyway deletes the node, whosever it is, and tries again after a lost
-// connection for as long as a request may take, as the articles' own release does:
-// nil, ErrLost, or a doubt. Their retries are what makes a late release fatal, for
-// the first one after a session expired meets a closed connection.
+// removeAnyway deletes the node of any owner, and retries after a lost connection for
+// one request timeout, as the articles' release does: nil, ErrLost, or unknown. The
+// retries make a late release harmful: the first one after a session expired fails on a
+// closed connection.
 func (c *exclusiveClient) removeAnyway(ctx context.Context, s *session, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
 	return c.repeat(ctx, s, deletion(path), true)
 }
 
-// watch returns nil when something happened to the node, or the watch ended, or
-// the node is not there; and ctx's error when that ends.
+// watch returns nil when the node changed, the watch ended, or the node does not exist;
+// and ctx's error when ctx ends.
 func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 	for {
-		// No events if the node is not there: nobody waits for its creation.
+		// Without a node there is nothing to wait for.
 		events, err := do(ctx, c.driver, func(conn *zk.Conn) (<-chan zk.Event, error) {
 			there, _, events, err := conn.ExistsW(path)
 			if !there {
@@ -161,14 +158,13 @@ func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 	}
 }
 
-// Cleanup deletes the node if the attempt may have created it and it hangs on
-// our session.
+// Cleanup deletes the node if the attempt may have created it and our session owns it.
 func (c *exclusiveClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error {
 		for other, m := range c.may {
 			if m.held != nil && !m.held.isLost() && m.key == key && other != a {
-				// Both would hang on our session.
-				return fmt.Errorf("%w: this client was granted it as attempt %s, and the node does not tell whose it is", impls.ErrUnknown, other)
+				// Our session owns the nodes of both.
+				return fmt.Errorf("%w: attempt %s of this client was granted the lock, and the node does not contain its attempt", impls.ErrUnknown, other)
 			}
 		}
 		return c.removeOurs(ctx, agreed(key))

@@ -12,24 +12,24 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// queue is a kind of lock whose attempts stand in line, each with a node that
-// the server numbers. It is a value without state.
+// queue is a kind of lock whose attempts wait in a queue, each with a node that the
+// server numbers. It is a value without state.
 type queue struct {
 	kind string // of the locks' own nodes
 	mark string // in the nodes' names, between the attempt and the number; may be empty
-	// blocks tells whether a place of the mark other keeps one of the mark
-	// mine waiting that stands behind it; nil: always.
-	blocks func(mine, other string) bool
-	// everybody: a waiter watches the whole queue, instead of the last place
-	// that keeps it waiting.
-	everybody bool
-	fenced    bool // the number plus one is the token of holds with the mark
+	// blocks reports whether a node with the mark other blocks a later node with the
+	// mark own; nil: always.
+	blocks func(own, other string) bool
+	// watchAll: a waiter watches the whole queue, instead of the last node that
+	// blocks it.
+	watchAll bool
+	fenced   bool // the number plus one is the token of holds with the mark
 }
 
 // The steps of a queue, in the order in which calls come to them.
 const (
-	stepQueued impls.Step = "queued" // the node is there, and nobody has looked where it stands
-	stepLeave  impls.Step = "leave"  // a try was refused, and its node is still there
+	stepQueued impls.Step = "queued" // the node exists, and its position is not read yet
+	stepLeave  impls.Step = "leave"  // a try is busy, and its node still exists
 )
 
 func (q queue) open(ctx context.Context, cfg impls.Config) (*queueClient, error) {
@@ -73,9 +73,9 @@ func (c *queueClient) acquire(ctx context.Context, key, mark string, a impls.Att
 	return p, nil
 }
 
-// try enters the queue and leaves it again if somebody keeps it waiting. So
-// another try at the same moment may find this one before it, and be refused
-// although the lock is about to be free.
+// try enters the queue, and leaves it again if another node blocks it. So another try
+// at the same moment may be blocked by this one, and return busy although the lock is
+// about to be free.
 func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt) (impls.Hold, error) {
 	p, err := c.enqueue(ctx, key, mark, a)
 	if err != nil {
@@ -86,14 +86,14 @@ func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt
 	case errors.Is(err, errGone):
 		return nil, fmt.Errorf("try %s: %w", key, err)
 	case err != nil:
-		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
+		return nil, fmt.Errorf("try %s: %w: the node in the queue remains: %w", key, impls.ErrUnknown, err)
 	case before == "":
 		p.granted()
 		return p, nil
 	}
 	c.driver.cfg.Reach(ctx, stepLeave)
 	if err := p.Release(ctx); err != nil && !errors.Is(err, impls.ErrLost) {
-		return nil, fmt.Errorf("try %s: %w: the place in the queue remains: %w", key, impls.ErrUnknown, err)
+		return nil, fmt.Errorf("try %s: %w: the node in the queue remains: %w", key, impls.ErrUnknown, err)
 	}
 	return nil, impls.ErrBusy
 }
@@ -117,7 +117,7 @@ func (c *queueClient) enqueue(ctx context.Context, key, mark string, a impls.Att
 	}
 	_, n, ok := parse(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
-		return nil, fmt.Errorf("%w: the server named our node %s, whose number is beyond what it can count: use another key", impls.ErrUnknown, path)
+		return nil, fmt.Errorf("%w: the number of our node %s exceeds 2^31-1: use another key", impls.ErrUnknown, path)
 	}
 	var fence uint64
 	if c.queue.fenced && mark == c.queue.mark {
@@ -131,12 +131,12 @@ func (c *queueClient) enqueue(ctx context.Context, key, mark string, a impls.Att
 
 const (
 	attemptLength = 32
-	numberLength  = 1 + 10 // a dash, and the digits of what is not negative
+	numberLength  = 1 + 10 // a dash, and the digits of a number that is not negative
 )
 
-// parse reads the name of a node of a queue: attempt, dash, perhaps mark and
-// dash, number. It is not ok if it is none of ours, or numbered beyond 2^31-1,
-// where the server's count turns negative.
+// parse reads the name of a node of a queue: attempt, dash, optionally mark and dash,
+// number. It is not ok if the name has another form, or if its number exceeds 2^31-1,
+// where the server's counter overflows.
 func parse(name string) (mark string, number int32, ok bool) {
 	if len(name) < attemptLength+numberLength {
 		return "", 0, false
@@ -152,14 +152,13 @@ func parse(name string) (mark string, number int32, ok bool) {
 	return mark, int32(n), err == nil && tail[0] == '-'
 }
 
-// errGone: our place in the queue is no longer there.
-var errGone = fmt.Errorf("%w: our place in the queue is gone", impls.ErrFailed)
+// errGone: our node in the queue no longer exists.
+var errGone = fmt.Errorf("%w: our node in the queue is gone", impls.ErrFailed)
 
-// wait stands in the queue until nobody keeps p waiting.
+// wait waits in the queue until no node blocks p.
 //
-// A lost connection does not end the wait, for the place in the queue lives
-// on: the caller's ctx does, or the loss of the session. After both, the place
-// may still be there.
+// A lost connection does not end the wait, since the node still exists: only the end of
+// ctx or the loss of the session does. After both, the node may remain.
 func (c *queueClient) wait(ctx context.Context, p *placed) error {
 	for {
 		before, events, err := c.look(ctx, p)
@@ -174,21 +173,20 @@ func (c *queueClient) wait(ctx context.Context, p *placed) error {
 		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
-			continue // the node before is gone, or its watch was: look again
+			continue // the previous node or its watch is gone: look again
 		case errors.Is(err, errGone):
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: gave up waiting, the place in the queue remains: %w", impls.ErrUnknown, ctx.Err())
+			return fmt.Errorf("%w: gave up waiting, the node in the queue remains: %w", impls.ErrUnknown, ctx.Err())
 		case p.session.isLost() || !passing(err):
-			return fmt.Errorf("%w: stopped waiting, the place in the queue may remain: %w", impls.ErrUnknown, err)
+			return fmt.Errorf("%w: stopped waiting, the node in the queue may remain: %w", impls.ErrUnknown, err)
 		}
-		_ = c.driver.cfg.Clock.Sleep(ctx, retryPause) // ctx is looked at after the next request
+		_ = c.driver.cfg.Clock.Sleep(ctx, retryPause) // ctx is checked after the next request
 	}
 }
 
-// look lists the queue and returns the path of the last node that keeps p
-// waiting, "" if there is none; and, where everybody watches the whole queue, the
-// events of that.
+// look lists the queue and returns the path of the last node that blocks p, "" if there
+// is none; and with watchAll the events of the whole queue.
 func (c *queueClient) look(ctx context.Context, p *placed) (before string, events <-chan zk.Event, err error) {
 	dir := parent(c.queue.kind, p.Key())
 	type listing struct {
@@ -196,7 +194,7 @@ func (c *queueClient) look(ctx context.Context, p *placed) (before string, event
 		events <-chan zk.Event
 	}
 	l, err := do(ctx, c.driver, func(conn *zk.Conn) (l listing, err error) {
-		if c.queue.everybody {
+		if c.queue.watchAll {
 			l.names, _, l.events, err = conn.ChildrenW(dir)
 		} else {
 			l.names, _, err = conn.Children(dir)
@@ -206,8 +204,8 @@ func (c *queueClient) look(ctx context.Context, p *placed) (before string, event
 	if err != nil {
 		return "", nil, err
 	}
-	// A node of an older session may still be in a listing, since the server
-	// that the new one is with may lag behind.
+	// The new session's server may lag behind, and still list a node of an older
+	// session.
 	if p.session != c.driver.current() || p.session.isLost() {
 		p.session.lose()
 		return "", nil, errEnded
@@ -230,7 +228,7 @@ func (c *queueClient) look(ctx context.Context, p *placed) (before string, event
 	return before, l.events, nil
 }
 
-// watch watches a node; ErrNoNode if it is not there.
+// watch watches a node; ErrNoNode if it does not exist.
 func (c *queueClient) watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	return do(ctx, c.driver, func(conn *zk.Conn) (<-chan zk.Event, error) {
 		_, _, events, err := conn.GetW(path)

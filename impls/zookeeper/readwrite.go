@@ -8,32 +8,30 @@ import (
 
 // readWrite is zookeeper/read-write: one queue for readers and writers.
 //
-//	acquire to write  create a node below the lock's own, ephemeral, named write-
-//	                  and numbered by the server; list the nodes; the lowest number:
-//	                  ours. Otherwise watch the node before ours, and list again when
-//	                  it is gone
-//	acquire to read   the same with a node named read-; ours as soon as no writer's
-//	                  number is lower. Otherwise watch the last writer before us
+// Document: ZooKeeper's recipe for shared locks, with protected creation.
+//
+//	acquire to write  create an ephemeral, numbered node write- below the lock's own;
+//	                  list the nodes; held if none is lower; otherwise watch the node
+//	                  before it, and list again when that is gone
+//	acquire to read   the same with a node read-; held if no writer is lower; otherwise
+//	                  watch the last writer before it
 //	release           delete the node
 //
-// The attempt stands before read- and write-, so that a client finds its node if
-// the answer to the creation was lost.
+// The attempt precedes read- and write-, so that a client finds its node if the answer
+// to the creation was lost.
 //
-// Round trips: 2 to acquire, 1 to release, the first and the last a write of a
-// quorum; a waiter adds its watch and a list. A writer's release wakes all readers
-// up to the next writer, who all hold then, or that writer.
-// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
-// three quarters of it, for sessions expire by whole ticks.
-//
-// It promises that a writer excludes everybody and readers share, in order of
-// arrival, so that neither starves the other, while their sessions live. A writer's
-// token, its number plus one, is greater than that of every writer before it, under
-// the conditions of zookeeper/sequence. Readers have none: those who share the lock
-// may be granted it in any order, and a resource that has seen the token of one would
-// refuse the other, who holds as well. It fails as zookeeper/sequence does, and what
-// a reader reads after its session expired nobody can refuse.
-//
-// Source: ZooKeeper's recipe for shared locks, with protected creation.
+// Round trips: 2 to acquire, 1 to release; the first and the last are quorum writes; a
+// waiter adds its watch and a list. A writer's release wakes the next writer, or all
+// readers before it.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to three
+// quarters of it, since sessions expire at whole ticks.
+// Guarantee: a writer excludes all other clients, readers share, in order of arrival, so
+// that neither starves the other, while their sessions live. A writer's token, its
+// number plus one, is greater than that of every earlier writer, as for
+// zookeeper/sequence. Readers have none: readers that share the lock may be granted it
+// in any order, and a resource that saw one's token would reject the other.
+// Failure: as zookeeper/sequence; and a resource cannot reject what a reader reads after
+// its session expired.
 type readWrite struct{ ephemeral }
 
 func (readWrite) Info() impls.Info {
@@ -60,7 +58,7 @@ const (
 
 func (readWrite) queue() queue {
 	return queue{kind: "shared", mark: markWrite, fenced: true,
-		blocks: func(mine, other string) bool { return mine == markWrite || other == markWrite }}
+		blocks: func(own, other string) bool { return own == markWrite || other == markWrite }}
 }
 
 func (r readWrite) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {

@@ -6,33 +6,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// sequence is zookeeper/sequence: a queue of ephemeral nodes that the server
-// numbers.
+// sequence is zookeeper/sequence: a queue of ephemeral nodes that the server numbers.
 //
-//	acquire  create a node below the lock's own, ephemeral, named by the attempt
-//	         and numbered by the server; list the nodes; the lowest number: ours.
-//	         Otherwise watch the node before ours, that one alone, and list again
-//	         when it is gone
+// Document: ZooKeeper's recipe for locks, with protected creation.
+//
+//	acquire  create an ephemeral, numbered node below the lock's own, named by the
+//	         attempt; list the nodes; held if none is lower; otherwise watch only the
+//	         node before it, and list again when that is gone
 //	release  delete the node
 //
-// The attempt in the name lets a client find its node if the answer to the
-// creation was lost. Nodes are compared by number only, and a client believes
-// no listing in which its own node is missing.
+// With the attempt in the name a client finds its node if the answer to the creation
+// was lost. Nodes are compared by number only, and a listing without the client's own
+// node grants nothing.
 //
-// Round trips: 2 to acquire, 1 to release, the first and the last a write of a
-// quorum; a waiter adds its watch and a list.
-// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
-// three quarters of it, for sessions expire by whole ticks, of which a TTL may
-// have as few as two.
-//
-// It promises one holder at a time, in order of arrival, while its session
-// lives, and a fencing token, the number plus one, as long as the lock's own
-// node lives: deleting that begins the numbers anew, which nothing here does,
-// and after 2^31 nodes they overflow, which is an error. It fails when a holder
-// that was stopped or cut off goes on although its session expired, and nothing
-// checks its token: Lost tells it, but cannot stop it.
-//
-// Source: ZooKeeper's recipe for locks, with protected creation.
+// Round trips: 2 to acquire, 1 to release; the first and the last are quorum writes; a
+// waiter adds its watch and a list.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to three
+// quarters of it, since sessions expire at whole ticks, and a TTL may have only two.
+// Guarantee: one holder at a time, in order of arrival, while its session lives, and a
+// fencing token, the number plus one, while the lock's own node exists: its deletion,
+// which no recipe here does, restarts the numbers, and after 2^31 nodes they overflow,
+// which is an error.
+// Failure: a holder that was stopped or disconnected continues after its session
+// expired, and the resource does not check its token: Lost signals it, but cannot stop
+// it.
 type sequence struct{ ephemeral }
 
 func (sequence) Info() impls.Info {

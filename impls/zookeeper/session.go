@@ -8,18 +8,17 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// session is one session and what the client may believe about it.
+// session is one session, with its state as far as the client knows it.
 type session struct {
 	id int64
 
-	// alive ends when the session expired, or when the client was cut off
-	// and end passed before it came back. In the second case the servers may
-	// still know the session.
+	// alive ends when the session expired, or when the client was disconnected until
+	// end. In the second case the servers may still have the session.
 	alive context.Context
 	lose  context.CancelFunc
 
-	// kept are the holds whose nodes hang on the session.
-	kept impls.SessionHolds
+	// holds are the holds whose nodes belong to the session.
+	holds impls.SessionHolds
 
 	mu  sync.Mutex
 	end time.Time
@@ -31,21 +30,20 @@ func newSession(id int64, end time.Time) *session {
 	return s
 }
 
-// isLost reports whether the session was lost, by now, as far as we know.
+// isLost reports whether the session is lost.
 func (s *session) isLost() bool { return s.alive.Err() != nil }
 
-// leaseEnd is the time until which the servers keep the session, as far as
-// they have answered. A server that stands alone keeps its word; one of a
-// quorum that is cut off from its leader goes on answering for a while, in
-// which the leader may let the session expire.
+// leaseEnd is the time until which the session lasts by the servers' answers. A single
+// server keeps to it; a server of a quorum that is cut off from its leader answers for
+// some time during which the leader may expire the session.
 func (s *session) leaseEnd() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
-// heard moves the end to what an answer proves.
-func (s *session) heard(end time.Time) {
+// confirmed moves the end to what an answer proves.
+func (s *session) confirmed(end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if end.After(s.end) {

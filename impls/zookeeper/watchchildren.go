@@ -6,28 +6,25 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// watchChildren is zookeeper/watch-children: a queue that everybody watches as a
+// watchChildren is zookeeper/watch-children: a queue that every waiter watches as a
 // whole.
 //
-//	acquire  create a node below the lock's own, ephemeral, named guid-lock- and
-//	         numbered by the server; list the nodes and watch the list; the
-//	         smallest is ours: held. Otherwise wait until the list changes, and
-//	         list again
+// Document: a collection of articles on three ways to build a lock: its basic logic of a
+// lock in ZooKeeper, without the watch on the previous node that other articles add.
+//
+//	acquire  create an ephemeral, numbered node guid-lock- below the lock's own; list
+//	         the nodes and watch the list; held if none is lower; otherwise wait until
+//	         the list changes, and list again
 //	release  delete the node
 //
-// The guid is the attempt. Round trips: 2 to acquire, 1 to release, the first and
-// the last a write of a quorum; every waiter lists the whole queue anew whenever
-// somebody comes or goes.
-// Bound: the session, which the driver keeps alive. Takeover: the TTL, and up to
-// three quarters of it, for sessions expire by whole ticks.
-//
-// It promises one holder at a time, in order of arrival, while its session
-// lives; no tokens. It fails by the herd: with N waiters each release, each
-// arrival and each departure sends N events, and N lists of N names are read to
-// find one holder.
-//
-// Source: a collection of articles on three ways to build a lock, its basic logic
-// of a lock in ZooKeeper, without the predecessor's watch that others add.
+// The guid is the attempt. Round trips: 2 to acquire, 1 to release; the first and the
+// last are quorum writes; every waiter lists the whole queue again at each change.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to three
+// quarters of it, since sessions expire at whole ticks.
+// Guarantee: one holder at a time, in order of arrival, while its session lives. No
+// tokens.
+// Failure: with N waiters each release, arrival and departure sends N events, and N
+// lists of N names are read to find one holder.
 type watchChildren struct{ ephemeral }
 
 func (watchChildren) Info() impls.Info {
@@ -46,7 +43,7 @@ func (watchChildren) Info() impls.Info {
 	})
 }
 
-func (watchChildren) queue() queue { return queue{kind: "all", mark: "lock", everybody: true} }
+func (watchChildren) queue() queue { return queue{kind: "all", mark: "lock", watchAll: true} }
 
 func (r watchChildren) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	return prepare(ctx, cfg, r.queue().kind, keys)

@@ -24,31 +24,31 @@ func naming(before []uint32, path string, after ...byte) []byte {
 	return b
 }
 
-// spoken is a connection of a session, on which a test says both sides' words.
-type spoken struct {
-	*heardConn
+// scriptedConn is a connection of a session whose packets of both sides the test writes.
+type scriptedConn struct {
+	*frameObserver
 	in *bytes.Buffer
 }
 
-func speak(w *watched, id uint32) spoken {
+func newScriptedConn(w *watchSet, id uint32) scriptedConn {
 	s := &scripted{piece: 7}
-	c := spoken{&heardConn{Conn: s, now: time.Now, watched: w, patience: time.Hour,
-		connect: func(time.Time, time.Duration, int64) {}, heard: func(time.Time, int32, int32) {}}, &s.in}
-	c.ask(packet(0, 0, 0, 4000, 0, 0))
-	c.hear(packet(0, 3000, 0, id, 16, 1, 2, 3, 4))
+	c := scriptedConn{&frameObserver{Conn: s, now: time.Now, watches: w, patience: time.Hour,
+		connect: func(time.Time, time.Duration, int64) {}, replied: func(time.Time, int32, int32) {}}, &s.in}
+	c.send(packet(0, 0, 0, 4000, 0, 0))
+	c.receive(packet(0, 3000, 0, id, 16, 1, 2, 3, 4))
 	return c
 }
 
-func (c spoken) ask(b []byte) { _, _ = c.Write(b) }
+func (c scriptedConn) send(b []byte) { _, _ = c.Write(b) }
 
-func (c spoken) hear(b []byte) error {
+func (c scriptedConn) receive(b []byte) error {
 	c.in.Write(b)
 	_, err := io.ReadFull(c, make([]byte, len(b)))
 	return err
 }
 
-// TestWatched: what is watched is known after every answer and event.
-func TestWatched(t *testing.T) {
+// TestWatchSet follows every answer and event.
+func TestWatchSet(t *testing.T) {
 	const noNode = ^uint32(100)
 	for name, tt := range map[string]struct {
 		opcode uint32
@@ -69,18 +69,18 @@ func TestWatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind := uint32(1); kind <= 4; kind++ {
-				w := &watched{}
-				c := speak(w, 1)
-				c.ask(naming([]uint32{1, tt.opcode}, "/a", tt.flag))
-				c.hear(packet(1, 0, 5, tt.code, 1, 2, 3, 4, 5, 6))
+				w := &watchSet{}
+				c := newScriptedConn(w, 1)
+				c.send(naming([]uint32{1, tt.opcode}, "/a", tt.flag))
+				c.receive(packet(1, 0, 5, tt.code, 1, 2, 3, 4, 5, 6))
 				if w.any() != tt.begins {
 					t.Fatalf("watched: %t", w.any())
 				}
-				c.hear(naming([]uint32{event, 0, 0, 0, kind, 3}, "/another"))
+				c.receive(naming([]uint32{event, 0, 0, 0, kind, 3}, "/another"))
 				if w.any() != tt.begins {
 					t.Errorf("another node's event ended it")
 				}
-				c.hear(naming([]uint32{event, 0, 0, 0, kind, 3}, "/a"))
+				c.receive(naming([]uint32{event, 0, 0, 0, kind, 3}, "/a"))
 				ends := bytes.Contains(packet(tt.ends...)[4:], packet(kind)[4:])
 				if w.any() != (tt.begins && !ends) {
 					t.Errorf("after an event of type %d it is watched: %t", kind, w.any())
@@ -93,46 +93,46 @@ func TestWatched(t *testing.T) {
 // TestWatchesFirst: on a session's next connection no reply is let through before
 // the watches are asked for, and none at all if that never happens.
 func TestWatchesFirst(t *testing.T) {
-	w := &watched{}
-	c := speak(w, 1)
-	c.ask(naming([]uint32{1, opGetData}, "/a", 1))
-	if err := c.hear(packet(1, 0, 5, 0)); err != nil {
+	w := &watchSet{}
+	c := newScriptedConn(w, 1)
+	c.send(naming([]uint32{1, opGetData}, "/a", 1))
+	if err := c.receive(packet(1, 0, 5, 0)); err != nil {
 		t.Fatal(err)
 	}
-	reply := func(c spoken) <-chan error {
-		c.ask(packet(2, 5))
+	reply := func(c scriptedConn) <-chan error {
+		c.send(packet(2, 5))
 		done := make(chan error, 1)
-		go func() { done <- c.hear(packet(2, 0, 6, 0)) }()
+		go func() { done <- c.receive(packet(2, 0, 6, 0)) }()
 		return done
 	}
 
-	c = speak(w, 1)
+	c = newScriptedConn(w, 1)
 	done := reply(c)
 	select {
 	case <-done:
 		t.Fatal("a reply came before the watches were asked for")
 	case <-time.After(20 * time.Millisecond): // for a wrong one to show
 	}
-	c.ask(packet(3, opSetWatches))
+	c.send(packet(3, opSetWatches))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 
-	c = speak(w, 1)
+	c = newScriptedConn(w, 1)
 	done = reply(c)
 	_ = c.Close()
 	if err := <-done; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a reply on a closed connection: %v", err)
 	}
 
-	c = speak(w, 1)
-	c.patience = 0 // what is watched was mistaken
+	c = newScriptedConn(w, 1)
+	c.patience = 0 // the watch set was wrong
 	if err := <-reply(c); err != nil {
 		t.Error(err)
 	}
 
-	speak(w, 0) // the session has expired
-	if err := <-reply(speak(w, 2)); err != nil {
+	newScriptedConn(w, 0) // the session has expired
+	if err := <-reply(newScriptedConn(w, 2)); err != nil {
 		t.Error(err)
 	}
 }

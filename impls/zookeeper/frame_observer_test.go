@@ -41,9 +41,9 @@ func TestHeard(t *testing.T) {
 		var opcode, failure int32
 		base := time.Now()
 		s := &scripted{piece: piece}
-		c := &heardConn{Conn: s, now: func() time.Time { return now }, watched: &watched{},
+		c := &frameObserver{Conn: s, now: func() time.Time { return now }, watches: &watchSet{},
 			connect: func(sent time.Time, d time.Duration, id int64) { connected, timeout, session = sent, d, id },
-			heard:   func(sent time.Time, op, code int32) { heard, opcode, failure = sent, op, code }}
+			replied: func(sent time.Time, op, code int32) { heard, opcode, failure = sent, op, code }}
 		send := func(at int, b []byte) {
 			now = base.Add(time.Duration(at) * time.Second)
 			if _, err := c.Write(b); err != nil {

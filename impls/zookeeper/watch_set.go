@@ -5,16 +5,15 @@ import (
 	"sync"
 )
 
-// watched is what the driver watches, as the driver itself knows it: both learn
-// it from the packets that pass by. It lives as long as the session does, and
-// its connections take turns with it.
-type watched struct {
+// watchSet is the set of nodes that the driver watches, which both derive from the
+// packets. It lasts as long as the session, over all its connections.
+type watchSet struct {
 	mu    sync.Mutex
 	nodes map[watch]bool
 }
 
-// watch is a node, and the events that are waited for: those of nodes that are
-// not there are others than those of their data or of their children.
+// watch is a node and the kind of events watched: events of a missing node differ from
+// those of its data or children.
 type watch struct {
 	kind watchKind
 	path string
@@ -28,7 +27,7 @@ const (
 	ofChildren
 )
 
-// The requests that may ask for a watch, and that which asks for them all again.
+// The requests that may set a watch, and the request that sets all of them again.
 const (
 	opExists       = 3
 	opGetChildren  = 8
@@ -36,11 +35,11 @@ const (
 	opSetWatches   = 101
 )
 
-// codeNoNode is the answer that there is no such node.
+// codeNoNode is the error code for a missing node.
 const codeNoNode = -101
 
-// pathToWatch is the node that a request asks to watch, "" for none: after its
-// xid (4) and opcode (4) there are the path's length (4), the path, and a flag.
+// pathToWatch is the node that a request watches, "" for none: after its xid (4) and
+// opcode (4) there are the path's length (4), the path, and a flag.
 func pathToWatch(opcode int32, request []byte) string {
 	switch opcode {
 	case opExists, opGetData, opGetChildren, opGetChildren2:
@@ -54,7 +53,7 @@ func pathToWatch(opcode int32, request []byte) string {
 	return path
 }
 
-// text takes a text with its length (4) off the start of b.
+// text reads a string with its length (4) from the start of b.
 func text(b []byte) (s string, rest []byte) {
 	if len(b) < 4 {
 		return "", nil
@@ -66,8 +65,8 @@ func text(b []byte) (s string, rest []byte) {
 	return string(rest[:n]), rest[n:]
 }
 
-// answered takes note of the answer to a request that asked for a watch.
-func (w *watched) answered(q question, code int32) {
+// answered records the answer to a request that set a watch.
+func (w *watchSet) answered(q request, code int32) {
 	if q.watch == "" {
 		return
 	}
@@ -76,7 +75,7 @@ func (w *watched) answered(q question, code int32) {
 	case q.opcode == opExists && code == codeNoNode:
 		kind = ofAbsence
 	case code != 0:
-		return // nothing is watched
+		return // no watch was set
 	case q.opcode == opGetChildren || q.opcode == opGetChildren2:
 		kind = ofChildren
 	}
@@ -88,10 +87,10 @@ func (w *watched) answered(q question, code int32) {
 	w.nodes[watch{kind, q.watch}] = true
 }
 
-// happened takes note of an event, which ends the watches that waited for it. Its
-// packet has, after the xid (4), zxid (8) and error code (4) of all, the event's
-// type (4), the session's state (4), and the path.
-func (w *watched) happened(packet []byte) {
+// happened records an event, which ends the watches that it fires. Its packet has, after
+// the xid (4), zxid (8) and error code (4) of all packets, the event's type (4), the
+// session's state (4), and the path.
+func (w *watchSet) happened(packet []byte) {
 	if len(packet) < bodyStart+8 {
 		return
 	}
@@ -109,15 +108,15 @@ func (w *watched) happened(packet []byte) {
 	}
 }
 
-// end forgets all, as the driver does when its session has expired.
-func (w *watched) end() {
+// end drops all watches, as the driver does when its session has expired.
+func (w *watchSet) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.nodes)
 }
 
-// any reports whether something is watched.
-func (w *watched) any() bool {
+// any reports whether a node is watched.
+func (w *watchSet) any() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.nodes) > 0
