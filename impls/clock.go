@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SystemClock is the machine's own time. It is safe for concurrent use.
+// SystemClock is the machine's time. It is safe for concurrent use.
 func SystemClock() Clock { return systemClock{} }
 
 type systemClock struct{}

@@ -1,22 +1,20 @@
-// Package impls is the adapter between lockbench and the many ways to build a
-// lock: the interfaces every recipe implements, the options a client is opened
-// with, and the errors that name an outcome.
+// Package impls is the adapter between lockbench and the many ways to build a lock: the
+// interfaces that every recipe implements, the configuration of a client, and the errors
+// that name an outcome.
 //
-// The recipes live in one sub-package per backend, one short file each;
-// impls/all lists them. A recipe dials through the dialer it is given, reads
-// time from the clock it is given and waits as the wait policy says, so that
-// faults and skew can be put in its way.
+// The recipes are in one sub-package per backend, each in one short file; impls/all
+// lists them. A recipe dials with the dialer, reads the clock and waits as the wait
+// policy of its configuration, so that faults and clock skew can be injected.
 //
-// What recipes have in common is here too: Rules, the table from a driver's
-// errors to outcomes, in which only listed errors are definite; Poll, the
-// waiting of those who ask again and again; Grant, what all holds have in common,
-// and Lease, the hold of those bound by a TTL; Kept, the holds that a session keeps
-// alive; Claims, what a client remembers of its attempts where the servers do not
-// tell whose a lock is; SkewedClock, a client's clock that somebody sets.
+// The package also has what recipes share: Rules, the table from a driver's errors to
+// outcomes, in which only listed errors are definite; Poll, the acquire of polling
+// recipes; Grant, the common part of all holds, and Lease, the hold of a recipe bound by
+// a TTL; SessionHolds, the holds that a session renews; Claims, a client's record of its
+// attempts where servers do not store the owner; SkewedClock, a clock with an offset.
 //
-// What only some recipes have is here as well: abilities beyond those of a Client,
-// properties, which a recipe promises and a test measures, and named steps, where
-// a fault may meet a client.
+// And it has what only some recipes use: abilities beyond those of a Client, properties,
+// which a recipe promises and a test measures, and named steps, at which a fault may hit
+// a client.
 //
-// It may import history; it knows nothing of servers, workloads or faults.
+// The package may import history; it knows nothing of servers, workloads or faults.
 package impls

@@ -6,27 +6,26 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// The errors that name a definite outcome, and the one that names none.
+// The errors that name an outcome; all but ErrUnknown are definite.
 var (
-	// ErrBusy: another holds the lock.
+	// ErrBusy: another client holds the lock.
 	ErrBusy = errors.New("lock is busy")
-	// ErrLost: the lock was no longer (or never) this attempt's.
+	// ErrLost: the attempt no longer has the lock, or never had it.
 	ErrLost = errors.New("lock is no longer ours")
-	// ErrFailed: the call certainly had no effect: nothing was sent, or the
-	// server refused it.
+	// ErrFailed: the call certainly had no effect: nothing was sent, or the server
+	// rejected it.
 	ErrFailed = errors.New("no effect")
 	// ErrUnknown: the call may or may not have had its effect.
 	ErrUnknown = errors.New("outcome unknown")
 )
 
-// Outcome names what a call of kind k that returned err came to. An error that
-// is none of the sentinels is unknown: only listed errors are definite.
+// Outcome names the outcome of a call of kind k that returned err. An error that wraps
+// none of the errors above is unknown: only listed errors are definite.
 func Outcome(k history.Kind, err error) history.Outcome {
 	switch {
 	case err == nil:
 		return success(k)
-	// Unknown goes first: an error that joins a doubt with something definite
-	// is still a doubt.
+	// Unknown first: an error that joins it with a definite one is unknown.
 	case errors.Is(err, ErrUnknown):
 		return history.Unknown
 	case errors.Is(err, ErrBusy):

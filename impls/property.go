@@ -2,7 +2,7 @@ package impls
 
 import "slices"
 
-// Property is something that a lock should have, and may or may not.
+// Property is a property that a lock may have.
 type Property string
 
 // The properties of the documents (shared ids: prop-exclusive and so on).
@@ -20,8 +20,7 @@ const (
 	Batch        Property = "batch"
 )
 
-// The properties of a lock that is built with care, which the documents do not
-// name.
+// Further properties of a well-built lock, which the documents do not name.
 const (
 	ReportsLost Property = "reports-lost"
 	CleansUp    Property = "cleans-up"
@@ -45,7 +44,7 @@ func Properties() []PropertyInfo {
 	return []PropertyInfo{
 		{Exclusive, "prop-exclusive", "one client holds the key at any time, however clients interleave, while no holder outlives its lease"},
 		{DeadlockFree, "prop-deadlock-free", "a client that dies, wherever in its calls, is succeeded by another within the takeover bound"},
-		{Symmetric, "prop-symmetric", "nobody frees a lock that another holds"},
+		{Symmetric, "prop-symmetric", "no client frees a lock that another client holds"},
 		{Available, "prop-available", "losing a minority of the servers does not stop locking"},
 		{Reenterable, "prop-reentrant", "the holder can lock again, and must release as often as it locked"},
 		{Blocking, "prop-blocking", "a waiter blocks until the lock is free, and gives up at a deadline"},
@@ -54,10 +53,10 @@ func Properties() []PropertyInfo {
 		{Ordered, "prop-ordered", "waiters are served in the order in which they came"},
 		{ReadWrite, "prop-read-write", "readers share, a writer excludes"},
 		{Batch, "prop-batch", "several keys are taken all or none, and what was taken is rolled back"},
-		{ReportsLost, "", "the release of a lock that was lost says so"},
+		{ReportsLost, "", "the release of a lost lock reports the loss"},
 		{CleansUp, "", "a waiter that gave up leaves nothing behind"},
-		{SignalsLoss, "", "a holder whose lock is lost is told by the lock"},
-		{Extends, "", "an extended lock lives on, and a lost one is not revived"},
+		{SignalsLoss, "", "the lock signals its loss to the holder"},
+		{Extends, "", "an extension prolongs the lock, and does not revive a lost one"},
 		{Once, "", "a hold is released once, and not at a successor's cost"},
 	}
 }

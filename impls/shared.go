@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Shared is what the clients of one process share, as an application's threads
-// share a connection pool. It is safe for concurrent use.
+// Shared is what the clients of one process share, as an application's threads share a
+// connection pool. It is safe for concurrent use.
 type Shared struct {
-	// Connections is how many connections the pool may open.
+	// Connections is the size of the pool.
 	Connections int
 
 	mu    sync.Mutex
 	named map[string]io.Closer
 }
 
-// Get returns what is shared under name, and makes it the first time.
+// Get returns the shared value of a name, and opens it the first time.
 func (s *Shared) Get(name string, open func() (io.Closer, error)) (io.Closer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Shared) Get(name string, open func() (io.Closer, error)) (io.Closer, er
 	return c, nil
 }
 
-// Close closes everything that is shared, after the clients.
+// Close closes all shared values; call it after the clients' Close.
 func (s *Shared) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,54 +5,50 @@ import (
 	"time"
 )
 
-// Step is a named place in a recipe, between two requests or beside one. What
-// a client does there is nothing; a test or a fault may hold it there, or end
-// it, to show what a crash or a pause at the worst place does.
+// Step is a named place in a recipe, between two requests or beside one. A test or a
+// fault may stop or end a client there, to show the effect of a pause or crash at the
+// worst place.
 type Step string
 
-// The steps that recipes have in common. Each recipe lists its own beside
-// them, in Info.Steps.
+// The steps of all recipes. Each recipe lists its own in Info.Steps.
 const (
-	// StepWaiting: the lock was refused, or the attempt stands in the queue;
-	// what follows is waiting. A polling recipe comes here before every sleep.
+	// StepWaiting: the lock is busy, or the attempt has a place in the queue, and the
+	// client waits next. A polling recipe reaches it before every sleep.
 	StepWaiting Step = "waiting"
-	// StepWoken: the server told a waiter that something changed, and the
-	// waiter is about to look. A waiter that only asks again after a time of
-	// its own never comes here.
+	// StepWoken: the server has sent the waiter an event, and the waiter looks next. A
+	// polling recipe never reaches it.
 	StepWoken Step = "woken"
-	// StepRenewing: a hold's lease is about to be renewed in the background. Reach
-	// is called on the goroutine that renews, while the client's own may be at
-	// another step; the lease goes on meanwhile.
+	// StepRenewing: the lease of a hold is about to be renewed in the background. Reach
+	// is called on the renewing goroutine, while the client's own may be at another step;
+	// the lease runs on meanwhile.
 	StepRenewing Step = "renewing"
 )
 
-// Steps is told when a client comes to a step. Production clients have none.
+// Steps is called when a client reaches a step. Production clients have none.
 type Steps interface {
-	// Reach is called on the goroutine that runs the client's call, with the
-	// call's context; StepRenewing on the one that renews. It may take its time,
-	// and it may never come back.
+	// Reach is called on the goroutine of the client's call, with the call's context;
+	// for StepRenewing on the renewing goroutine. It may block, and need not return.
 	Reach(ctx context.Context, s Step)
 }
 
-// Renewals is told how leases are kept alive in the background, where the
-// recipe does that itself and the client has no part in it.
+// Renewals receives the results of background renewals, of recipes that renew by
+// themselves.
 type Renewals interface {
-	// Renewed is called, on any goroutine, when a renewal of an attempt's hold
-	// has been answered, or given up: it was sent at sent, by the clock's
-	// Monotonic, and err names its outcome as that of an Extend. A renewal that
-	// keeps several holds alive is told once for each. It must not block, nor
-	// call the client.
+	// Renewed is called on any goroutine when a renewal of an attempt's hold was answered
+	// or abandoned: it was sent at sent, by the clock's Monotonic, and err names its
+	// outcome as for an Extend. A renewal of several holds is reported for each. It must
+	// not block, nor call the client.
 	Renewed(key string, a Attempt, sent time.Time, err error)
 }
 
-// Reach tells cfg.Steps, if there is one, that a call has come to s.
+// Reach calls cfg.Steps, if set, for s.
 func (cfg *Config) Reach(ctx context.Context, s Step) {
 	if cfg.Steps != nil {
 		cfg.Steps.Reach(ctx, s)
 	}
 }
 
-// Renewed tells cfg.Renewals, if there is one, what a renewal of a hold came to.
+// Renewed calls cfg.Renewals, if set, with the outcome of a renewal.
 func (cfg *Config) Renewed(key string, a Attempt, sent time.Time, err error) {
 	if cfg.Renewals != nil {
 		cfg.Renewals.Renewed(key, a, sent, err)

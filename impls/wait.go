@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// NewUniform is a wait policy that draws each wait evenly from min to max,
-// both included, from a generator of its own: the same seed gives the same
-// waits. Equal bounds give a constant wait; swapped ones are put in order, and
-// negative ones count as zero. It is for one client, not for concurrent use.
+// NewUniform is a wait policy that draws each wait uniformly from min to max, both
+// included; the same seed gives the same waits. Equal bounds give a constant wait; bounds
+// in the wrong order are swapped, and negative ones count as zero. It is for one client,
+// not for concurrent use.
 func NewUniform(min, max time.Duration, seed uint64) WaitPolicy {
 	if max < min {
 		min, max = max, min
@@ -25,7 +25,7 @@ func NewUniform(min, max time.Duration, seed uint64) WaitPolicy {
 	return &uniform{min: min, max: max, draw: rand.New(rand.NewPCG(seed, waitStream))}
 }
 
-// waitStream sets the waits apart from everything else drawn from one seed.
+// waitStream separates the waits from other numbers drawn from the same seed.
 const waitStream = 0x77616974 // "wait"
 
 type uniform struct {
@@ -40,7 +40,7 @@ func (u *uniform) Next() time.Duration {
 	return u.min + time.Duration(u.draw.Int64N(int64(u.max-u.min)+1))
 }
 
-// String tells the bounds, "5ms..15ms", or the one value of a constant wait.
+// String is the bounds, "5ms..15ms", or the value of a constant wait.
 func (u *uniform) String() string {
 	if u.min == u.max {
 		return u.min.String()
@@ -48,8 +48,8 @@ func (u *uniform) String() string {
 	return u.min.String() + ".." + u.max.String()
 }
 
-// Poll is an Acquire that asks again and again: it waits in between as cfg's
-// policy says, on cfg's clock. Before each wait it reaches StepWaiting.
+// Poll is an Acquire that repeats try: between two tries it reaches StepWaiting and waits
+// by cfg's policy, on cfg's clock.
 func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
 	return RetryUntilAcquired(ctx, key, a, try, func(ctx context.Context) error {
 		cfg.Reach(ctx, StepWaiting)
@@ -57,9 +57,9 @@ func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(conte
 	})
 }
 
-// RetryUntilAcquired is an Acquire that calls try until that answers anything but ErrBusy,
-// and wait in between. If wait fails, as it must when ctx ends, nothing is open,
-// for the last answer was definite: that is ErrFailed.
+// RetryUntilAcquired is an Acquire that repeats try while it returns ErrBusy, with wait in
+// between. If wait fails, as it must when ctx ends, the result is ErrFailed, since the
+// last answer was definite.
 func RetryUntilAcquired(ctx context.Context, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error), wait func(context.Context) error) (Hold, error) {
 	for {
 		h, err := try(ctx, key, a)
@@ -72,8 +72,8 @@ func RetryUntilAcquired(ctx context.Context, key string, a Attempt, try func(con
 	}
 }
 
-// GaveUp is the outcome of an acquire of key that err ended, most often its
-// context's, while it waited and nothing of it was open: ErrFailed.
+// GaveUp is the outcome of an acquire of key that err ended, usually its context's, while
+// it waited with no request under way: ErrFailed.
 func GaveUp(key string, err error) error {
 	return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
 }

@@ -17,7 +17,7 @@ func tellsRenewals(t *testing.T, addresses []string) {
 			told, gate := recipetest.NewRenewals(), recipetest.NewGate()
 			cfg := config(addresses)
 			cfg.TTL, cfg.Steps = 2*time.Second, gate // there are three renewals in it, for which the test waits
-			c := recipetest.Open(t, r, cfg, recipetest.Telling(told))
+			c := recipetest.Open(t, r, cfg, recipetest.ReportingTo(told))
 			one := recipetest.Try(t, c, recipetest.NewKey())
 			h := recipetest.Try(t, c, recipetest.NewKey())
 			told.Await(t, one, 0, nil)

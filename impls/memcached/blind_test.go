@@ -156,7 +156,7 @@ func TestDies(t *testing.T) {
 				recipetest.Try(t, b, key)
 				clock.Advance(over)
 			}
-			recipetest.LastWords(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
+			recipetest.RunUntilDeath(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
 			clock.Advance(over)
 			if id != timestamp {
 				s.lapse(t, key)

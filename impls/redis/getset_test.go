@@ -151,7 +151,7 @@ func TestGetsetDies(t *testing.T) {
 			recipetest.Try(t, b, key)
 			clock.Advance(over)
 		}
-		recipetest.LastWords(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
+		recipetest.RunUntilDeath(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
 		clock.Advance(over)
 		release(t, recipetest.Try(t, b, key))
 	}

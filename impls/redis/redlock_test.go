@@ -292,7 +292,7 @@ func TestRedlockDies(t *testing.T) {
 		if step == "rollback" {
 			m.occupy(t, key, "another's", 0, 1, 2)
 		}
-		recipetest.LastWords(func() { _, _ = a.TryAcquire(t.Context(), key, recipetest.NewAttempt()) })
+		recipetest.RunUntilDeath(func() { _, _ = a.TryAcquire(t.Context(), key, recipetest.NewAttempt()) })
 		busy(t, b, key)
 		m.wantOn(t, key, 5)
 		for i, admin := range m.admin {

@@ -13,7 +13,7 @@ import (
 func TestWatchdogTells(t *testing.T) {
 	s := serve(t)
 	clock, network, gate, told := newManual(), &link{}, recipetest.NewGate(), recipetest.NewRenewals()
-	a, b := s.open(t, "redis/watchdog", with(clock), through(network), stepping(gate), recipetest.Telling(told)), s.open(t, "redis/token")
+	a, b := s.open(t, "redis/watchdog", with(clock), through(network), stepping(gate), recipetest.ReportingTo(told)), s.open(t, "redis/token")
 	key := recipetest.NewKey()
 	h := acquire(t, a, key)
 	if n := gate.Count(impls.StepRenewing); n != 0 {

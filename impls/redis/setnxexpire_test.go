@@ -30,7 +30,7 @@ func TestSetnxExpires(t *testing.T) {
 func TestSetnxDiesBeforeExpire(t *testing.T) {
 	s := serve(t)
 	a, b, key := s.open(t, setnxExpire, stepping(recipetest.Dies("expire"))), s.open(t, setnxExpire), recipetest.NewKey()
-	recipetest.LastWords(func() {
+	recipetest.RunUntilDeath(func() {
 		_, err := a.TryAcquire(t.Context(), key, recipetest.NewAttempt())
 		t.Errorf("it went on to %v", err)
 	})
@@ -42,7 +42,7 @@ func TestSetnxDiesBeforeExpire(t *testing.T) {
 	// One that dies a step later is outlived.
 	key = recipetest.NewKey()
 	a = s.open(t, setnxExpire, stepping(recipetest.Dies("delete")))
-	recipetest.LastWords(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
+	recipetest.RunUntilDeath(func() { _ = recipetest.Try(t, a, key).Release(t.Context()) })
 	s.lapse(t, key)
 	acquire(t, b, key)
 }

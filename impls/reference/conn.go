@@ -11,9 +11,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// wire is a client's connection. Once a call on it ended in doubt it is closed,
-// for a late answer would be taken for the next call's; the next call opens a
-// newer generation, which voids whatever the old one left unread.
+// wire is a client's connection. After a call with an unknown outcome it is closed, since
+// a late answer would be taken for that of the next call; the next call opens a newer
+// generation, and the server drops unread requests of the old one.
 type wire struct {
 	dial    impls.DialFunc
 	path    string
@@ -42,8 +42,8 @@ func (w *wire) call(ctx context.Context, f *frame) (status, uint64, error) {
 		}
 	}
 	st, fence, err := w.exchange(ctx, f)
-	// The server refuses nothing by an error (busy and gone are answers), so
-	// every error of what was sent is a doubt.
+	// The server returns no errors (busy and gone are answers), so every error after
+	// sending is unknown.
 	return st, fence, impls.Rules{}.Outcome(err)
 }
 
@@ -54,8 +54,7 @@ func (w *wire) connect(ctx context.Context) error {
 	return w.open(ctx)
 }
 
-// open dials and says hello. Nothing of the client's calls has been sent yet
-// when it fails.
+// open dials and sends the hello. If it fails, no request was sent.
 func (w *wire) open(ctx context.Context) error {
 	if w.closed {
 		return net.ErrClosed
@@ -67,18 +66,18 @@ func (w *wire) open(ctx context.Context) error {
 	w.generation++
 	w.conn = c
 	if _, _, err := w.exchange(ctx, &frame{op: opHello, id: w.id, n: w.generation}); err != nil {
-		return fmt.Errorf("greet the reference server: %w", err)
+		return fmt.Errorf("send hello to the reference server: %w", err)
 	}
 	return nil
 }
 
 func (w *wire) exchange(ctx context.Context, f *frame) (st status, fence uint64, err error) {
 	c := w.conn
-	// A deadline in the past wakes the read and the write at once.
+	// A deadline in the past interrupts the read and the write at once.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
-		// An interrupt may come just after the answer: then the answer counts,
-		// but the connection is of no more use.
+		// An interrupt may come just after the answer: then the answer counts, but the
+		// connection cannot be used again.
 		if interrupted := !stop(); interrupted || err != nil {
 			_ = c.Close()
 			w.conn = nil

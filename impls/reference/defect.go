@@ -1,7 +1,7 @@
 package reference
 
-// defect is what a lock does wrong on purpose. Those that are not told to act
-// always act on about one attempt in a hundred, chosen by seed and attempt.
+// defect is what a lock does wrong on purpose. A defect acts on about one attempt in a
+// hundred, chosen by seed and attempt, unless it always acts.
 type defect uint8
 
 const (
@@ -12,16 +12,16 @@ const (
 	earlyExpiry
 	// staleToken gives a chosen attempt the token of the grant before.
 	staleToken
-	// foreignRelease always frees whoever holds, asked by a former holder.
+	// foreignRelease always frees the lock of any holder, for a former holder.
 	foreignRelease
-	// lateSuccess always answers a release that came too late as done.
+	// lateSuccess always answers a late release as done.
 	lateSuccess
-	// lostRelease answers a chosen attempt's release as done and keeps the
-	// lock, for ever.
+	// lostRelease answers a chosen attempt's release as done and keeps the lock
+	// forever.
 	lostRelease
-	// falseLoss answers a chosen attempt's release, in time, as too late.
+	// falseLoss answers a chosen attempt's timely release as too late.
 	falseLoss
-	// falseBusy refuses a chosen attempt once although the lock is free.
+	// falseBusy returns busy to a chosen attempt once although the lock is free.
 	falseBusy
 )
 
@@ -29,18 +29,18 @@ const (
 type broken struct {
 	defect defect
 	id     string
-	wrong  string // in a line
+	wrong  string // in one line
 }
 
 func brokenOnes() []broken {
 	return []broken{
-		{doubleGrant, "reference/broken", "about 1 % of the attempts that find the lock held are granted it all the same"},
+		{doubleGrant, "reference/broken", "about 1 % of the attempts that find the lock held are granted it nevertheless"},
 		{earlyExpiry, "reference/broken-expiry", "about 1 % of the leases end at once"},
-		{staleToken, "reference/broken-token", "about 1 % of the grants come with the token of the grant before"},
-		{foreignRelease, "reference/broken-owner", "a release frees whoever holds"},
-		{lateSuccess, "reference/broken-late", "a release that came too late is answered as if it had freed something"},
+		{staleToken, "reference/broken-token", "about 1 % of the grants have the token of the previous grant"},
+		{foreignRelease, "reference/broken-owner", "a release frees the lock of any holder"},
+		{lateSuccess, "reference/broken-late", "a release that came too late is confirmed as if it had freed the lock"},
 		{lostRelease, "reference/broken-release", "about 1 % of the releases are confirmed and never carried out"},
-		{falseLoss, "reference/broken-loss", "about 1 % of the releases, in time, are answered as too late"},
-		{falseBusy, "reference/broken-busy", "about 1 % of the attempts that find the lock free are refused once"},
+		{falseLoss, "reference/broken-loss", "about 1 % of the timely releases are answered as too late"},
+		{falseBusy, "reference/broken-busy", "about 1 % of the attempts that find the lock free get one busy answer"},
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// locks is the state of all keys. It is not safe for concurrent use: the
-// server's mutex is what makes the lock right.
+// locks is the state of all keys. It is not safe for concurrent use: the server's mutex
+// protects it.
 type locks struct {
 	seed     uint64
 	keys     map[string]*lock
@@ -19,7 +19,7 @@ type locks struct {
 type lock struct {
 	fence   uint64
 	holders []holder
-	refused [16]byte // the attempt that was refused though the lock was free
+	refused [16]byte // the attempt that got a busy answer though the lock was free
 }
 
 type holder struct {
@@ -31,8 +31,7 @@ type holder struct {
 // forever is longer than any run.
 const forever = 365 * 24 * time.Hour
 
-// handle carries out one request at the time now; status 0 means that there is
-// no such request.
+// handle carries out one request at the time now; status 0 means an invalid request.
 func (ls *locks) handle(f *frame, now time.Time) (status, uint64) {
 	l := ls.keys[f.key]
 	if l == nil {
@@ -108,8 +107,7 @@ func (ls *locks) release(f *frame, l *lock, own int, now time.Time) status {
 	return statusDone
 }
 
-// does decides whether the lock that f means has defect d, and f's attempt is
-// one of those on which it acts.
+// does reports whether the frame's lock has defect d and the defect acts on its attempt.
 func (ls *locks) does(f *frame, d defect) bool {
 	if f.defect != d || !ls.chosen(f.id) {
 		return false
@@ -118,9 +116,9 @@ func (ls *locks) does(f *frame, d defect) bool {
 	return true
 }
 
-// chosen decides whether a defect acts on this attempt: on about one in a
-// hundred. It depends on the seed and the attempt alone, so it is the same
-// however often the attempt asks, and no order of goroutines can change it.
+// chosen reports whether a defect acts on this attempt: on about one in a hundred. It
+// depends on the seed and the attempt alone, so neither repetitions nor the order of
+// goroutines change it.
 func (ls *locks) chosen(attempt [16]byte) bool {
 	h := fnv.New64a()
 	var seed [8]byte
@@ -130,7 +128,7 @@ func (ls *locks) chosen(attempt [16]byte) bool {
 	return mix(h.Sum64())%100 == 0
 }
 
-// mix spreads the bits of a hash whose last bytes still show in its low ones.
+// mix spreads the bits of a hash whose low bits depend mostly on its last bytes.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

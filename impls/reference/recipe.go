@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the controls: the right lock, then the wrong ones.
+// Recipes lists the controls: the right lock, then the broken ones.
 func Recipes() []impls.Recipe {
 	list := []impls.Recipe{recipe{}}
 	for _, b := range brokenOnes() {
@@ -18,25 +18,24 @@ func Recipes() []impls.Recipe {
 	return list
 }
 
-// recipe is a control: reference/mutex, or one that is wrong in one thing.
+// recipe is a control: reference/mutex, or one with a single defect.
 //
-//	acquire  asks the server: granted or busy; again after a wait if busy
-//	extend   asks the server: extended, or no longer ours
-//	release  asks the server: freed, or no longer ours
+//	acquire  one request: granted or busy; again after a wait if busy
+//	extend   one request: extended, or lost
+//	release  one request: freed, or lost
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's monotonic clock. Takeover: at the TTL's end,
-// plus the rest of a poll.
-//
-// The right one promises one holder until its TTL is over and tokens that grow,
-// and fails only as every lease does: by a holder that goes on after that.
+// Bound: the TTL, by the server's monotonic clock. Takeover: at the end of the TTL, plus
+// the rest of a poll.
+// Guarantee: one holder until the end of the TTL, and tokens that grow.
+// Failure: only that of every lease: a holder that continues after its end.
 type recipe struct{ broken }
 
 func (r recipe) Info() impls.Info {
 	info := impls.Info{
 		ID:         "reference/mutex",
 		Backend:    "reference",
-		Summary:    "one mutex-guarded table in the controller, leases by its monotonic clock, asked over a unix socket",
+		Summary:    "one mutex-guarded table in the controller, leases by its monotonic clock, over a unix socket",
 		Promise:    "one holder at a time, until its release or the end of its lease; tokens grow with every grant",
 		Document:   "lockbench's own control: it must never be accused",
 		Bound:      impls.BoundTTL,
@@ -52,26 +51,26 @@ func (r recipe) Info() impls.Info {
 	if r.defect != sound {
 		info.ID, info.Broken, info.Fails = r.id, true, r.wrong
 		info.Summary = "reference/mutex, but " + r.wrong
-		info.Promise = "the same as reference/mutex, and breaks it on purpose"
-		info.Document = "lockbench's own control: it must always be caught"
+		info.Promise = "the same as reference/mutex, broken on purpose"
+		info.Document = "lockbench's own control: it must always be detected"
 	}
 	return info
 }
 
-// CheckTTL takes every positive TTL: the server's clock counts nanoseconds.
+// CheckTTL accepts every positive TTL: the server's clock counts nanoseconds.
 func (recipe) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 	if ttl <= 0 {
-		return fmt.Errorf("TTL %v: the reference lock needs one above zero", ttl)
+		return fmt.Errorf("TTL %v: the reference lock needs a TTL above zero", ttl)
 	}
 	return nil
 }
 
-// Prepare does nothing: the server knows every key from its first use.
+// Prepare does nothing: the server creates a key at its first use.
 func (recipe) Prepare(context.Context, impls.Config, []string) error { return nil }
 
 func (r recipe) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
 	if len(cfg.Addresses) != 1 {
-		return nil, fmt.Errorf("open a reference client: want the path of one socket, have %d addresses", len(cfg.Addresses))
+		return nil, fmt.Errorf("open a reference client: want the path of one socket, got %d addresses", len(cfg.Addresses))
 	}
 	c := &client{cfg: cfg, defect: r.defect}
 	if _, err := rand.Read(c.wire.id[:]); err != nil {
@@ -121,7 +120,7 @@ func (c *client) Cleanup(ctx context.Context, key string, a impls.Attempt) error
 
 func (c *client) Close() error { return c.wire.close() }
 
-// ask sends f, an extension, release or clean-up.
+// ask sends f: an extension, release or clean-up.
 func (c *client) ask(ctx context.Context, f *frame) error {
 	st, _, err := c.wire.call(ctx, f)
 	switch {

@@ -23,9 +23,8 @@ type Server struct {
 	closed   bool
 }
 
-// NewServer listens on the unix socket at path, which must not exist yet, and
-// serves until Close. The seed decides on which attempts the broken locks do
-// wrong.
+// NewServer listens on the unix socket at path, which must not exist yet, and serves
+// until Close. The seed chooses the attempts on which the broken locks fail.
 func NewServer(path string, seed uint64) (*Server, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -43,7 +42,7 @@ func NewServer(path string, seed uint64) (*Server, error) {
 	return s, nil
 }
 
-// Close stops serving, cuts every connection and removes the socket.
+// Close stops serving, closes every connection and removes the socket.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -53,15 +52,15 @@ func (s *Server) Close() error {
 	s.closed = true
 	err := s.listener.Close()
 	for c := range s.conns {
-		_ = c.Close() // may be closing itself just now
+		_ = c.Close() // it may be closing already
 	}
 	s.mu.Unlock()
 	s.running.Wait()
 	return err
 }
 
-// Counters tells how many requests the server has carried out, by name:
-// acquire, release, extend, cleanup.
+// Counters returns how many requests the server has carried out, by name: acquire,
+// release, extend, cleanup.
 func (s *Server) Counters() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *Server) Counters() map[string]int64 {
 	return out
 }
 
-// Misdeeds tells how often a broken lock did what it does wrong.
+// Misdeeds returns how often the defect of a broken lock has acted.
 func (s *Server) Misdeeds() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *Server) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of descriptors, most likely: leave the others time to end.
+			// Probably out of file descriptors: back off.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -134,17 +133,16 @@ func (s *Server) serve(c net.Conn) {
 	}
 }
 
-// caller is who is at the other end of a connection.
+// caller is the client of a connection.
 type caller struct {
 	client     [16]byte
 	generation int64
 }
 
-// handle carries out one request; !ok means that the connection has no right
-// to ask. A client that lost a connection comes back with a newer generation,
-// and from then on what may still sit unread in the old connection is void:
-// otherwise a late acquire could take effect after its own clean-up was
-// answered.
+// handle carries out one request; !ok means that the connection is not valid. A client
+// that lost a connection returns with a newer generation, and from then on unread
+// requests on the old connection are dropped: otherwise a late acquire could take effect
+// after its own clean-up was answered.
 func (s *Server) handle(from *caller, f *frame) (status, uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

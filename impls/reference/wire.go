@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// The protocol. A client sends one frame and reads one answer, in turn. The
-// first frame of a connection is a hello, which must be answered before
-// another may be sent.
+// The protocol: a client sends one frame and reads one answer, in turn. The first frame
+// of a connection is a hello, which must be answered before another is sent.
 //
 //	frame:  length u16 of what follows · op u8 · defect u8 · id [16]byte · n i64 · key
 //	answer: status u8 · fence u64
 //
-// Numbers are big-endian. The defect is what the lock shall do wrong. The id is the client's in a hello, else the
-// attempt's. The number is the generation of the connection in a hello (1, 2,
-// 3... of one client), and the TTL in nanoseconds in an acquire or extend.
+// Numbers are big-endian. The defect is the one of the lock. The id is the client's in a
+// hello, else the attempt's. The number is the generation of the connection in a hello
+// (1, 2, 3... per client), and the TTL in nanoseconds in an acquire or extend.
 const (
 	frameFixed = 1 + 1 + 16 + 8
 	frameMax   = 2 + frameFixed + maxKey
@@ -35,7 +34,7 @@ const (
 	opCleanup
 )
 
-// String names what the op counts as in Server.Counters.
+// String is the op's name in Server.Counters.
 func (o op) String() string {
 	switch o {
 	case opHello:
@@ -63,7 +62,7 @@ const (
 
 type frame struct {
 	op     op
-	defect defect // of the lock that is meant
+	defect defect // of the lock
 	id     [16]byte
 	n      int64
 	key    string
@@ -71,7 +70,7 @@ type frame struct {
 
 var errFrame = errors.New("malformed frame")
 
-// append writes the frame behind b.
+// append appends the frame to b.
 func (f *frame) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(frameFixed+len(f.key)))
 	b = append(b, byte(f.op), byte(f.defect))
@@ -80,7 +79,7 @@ func (f *frame) append(b []byte) []byte {
 	return append(b, f.key...)
 }
 
-// readFrame reads one frame, using buf (of frameMax bytes) for its bytes.
+// readFrame reads one frame into buf, of frameMax bytes.
 func readFrame(r io.Reader, buf []byte) (frame, error) {
 	if _, err := io.ReadFull(r, buf[:2]); err != nil {
 		return frame{}, err

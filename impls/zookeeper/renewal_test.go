@@ -17,7 +17,7 @@ func tellsPings(t *testing.T, addresses []string) {
 			told := recipetest.NewRenewals()
 			cfg := config(addresses)
 			cfg.TTL = 2 * time.Second // there are three pings in it, for which the test waits
-			c := recipetest.Open(t, r, cfg, recipetest.Telling(told))
+			c := recipetest.Open(t, r, cfg, recipetest.ReportingTo(told))
 			keys := []string{recipetest.NewKey(), recipetest.NewKey()}
 			recipetest.Prepare(t, r, cfg, keys...)
 			before, h := acquire(t, c, keys[0]), acquire(t, c, keys[1])

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// RetryUntilAcquired tries a key that nobody holds until it is granted, as after a failover:
-// it may be refused, or be in doubt, but may not be said to be another's.
+// RetryUntilAcquired tries a free key until it is granted, as after a failover: a try may
+// fail or be unknown, but not busy.
 func RetryUntilAcquired(t testing.TB, c impls.Client, key string) impls.Hold {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -21,9 +21,9 @@ func RetryUntilAcquired(t testing.TB, c impls.Client, key string) impls.Hold {
 		case errors.Is(err, impls.ErrUnknown):
 			_ = CleanUp(t, c, key, a)
 		case !errors.Is(err, impls.ErrFailed):
-			t.Fatalf("try a key that nobody holds: %v", err)
+			t.Fatalf("try a free key: %v", err)
 		}
-		breathe(t, end, err)
+		backOff(t, end, err)
 	}
 }
 
@@ -38,19 +38,18 @@ func Settle(t testing.TB, h impls.Hold) error {
 		case !errors.Is(err, impls.ErrUnknown) && !errors.Is(err, impls.ErrFailed):
 			t.Fatalf("release: %v", err)
 		}
-		breathe(t, end, err)
+		backOff(t, end, err)
 	}
 }
 
-// patience is for what hangs, not for what is slow.
+// patience is for a request that hangs, not for a slow one.
 const patience = time.Minute
 
-// breathe leaves servers in peace for a moment, and fails the test when end has
-// come: err is what it still comes to.
-func breathe(t testing.TB, end time.Time, err error) {
+// backOff waits before a retry, and fails the test after end: err is the last result.
+func backOff(t testing.TB, end time.Time, err error) {
 	t.Helper()
 	if time.Now().After(end) {
-		t.Fatalf("still, after %v: %v", patience, err)
+		t.Fatalf("no success in %v, the last error is: %v", patience, err)
 	}
 	if err := impls.SystemClock().Sleep(t.Context(), 10*time.Millisecond); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Dies is the Steps of a client that ends at a step for good, as a process that
-// is killed there. Its call goes on the goroutine of LastWords.
+// Dies is the Steps of a client that ends at a step, as a process killed there. Its call
+// runs on the goroutine of RunUntilDeath.
 type Dies impls.Step
 
 // Reach ends the goroutine if s is the step.
@@ -23,8 +23,8 @@ func (d Dies) Reach(_ context.Context, s impls.Step) {
 	}
 }
 
-// LastWords runs call on a goroutine that it may end.
-func LastWords(call func()) {
+// RunUntilDeath runs call on a goroutine that call may end.
+func RunUntilDeath(call func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -33,15 +33,15 @@ func LastWords(call func()) {
 	<-done
 }
 
-// Wall is a clock that stands still until it is moved; those who sleep by it
-// sleep by the machine's. It is safe for concurrent use.
+// Wall is a clock that stands still until it is moved; Sleep and AfterFunc use the
+// machine's clock. It is safe for concurrent use.
 type Wall struct {
 	impls.Clock
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewWall is a clock that shows the same time whenever the test is run.
+// NewWall is a clock that starts at the same time in every run.
 func NewWall() *Wall { return &Wall{Clock: impls.SystemClock(), now: time.Unix(1_700_000_000, 0)} }
 
 // Now is the time that was set.
@@ -68,8 +68,8 @@ func Find(t testing.TB, recipes []impls.Recipe, id string) impls.Recipe {
 	return recipes[i]
 }
 
-// Within fails the test if a hold's lease is over by clock: then what was to be
-// shown about a live holder was not.
+// Within fails the test if a hold's lease has ended by clock: then the test has not
+// shown anything about a live holder.
 func Within(t testing.TB, h impls.Hold, clock impls.Clock) {
 	t.Helper()
 	if !clock.Now().Before(h.LeaseEnd()) {
@@ -85,7 +85,7 @@ func Try(t testing.TB, c impls.Client, key string) impls.Hold {
 	return h
 }
 
-// TryBeside tries beside the test.
+// TryBeside tries on another goroutine.
 func TryBeside(t testing.TB, c impls.Client, key string) <-chan error {
 	got := make(chan error, 1)
 	go func() {
@@ -95,7 +95,7 @@ func TryBeside(t testing.TB, c impls.Client, key string) <-chan error {
 	return got
 }
 
-// Busy fails the test unless a try is refused.
+// Busy fails the test unless a try is busy.
 func Busy(t testing.TB, c impls.Client, key string) {
 	t.Helper()
 	_, err := c.TryAcquire(t.Context(), key, NewAttempt())
@@ -104,52 +104,52 @@ func Busy(t testing.TB, c impls.Client, key string) {
 
 // Blind is a recipe that stores a TTL and no owner.
 type Blind struct {
-	// Open opens a client that dials by dial; nil is the plain dialer.
+	// Open opens a client with that dialer; nil is the plain dialer.
 	Open func(t *testing.T, dial impls.DialFunc) impls.Client
-	// Lapse takes a key away, as its expiry does.
+	// Lapse removes a key, as its expiry does.
 	Lapse func(t *testing.T, key string)
 }
 
-// Record: what a client may take out is told by its own record, since the lock
-// does not tell.
+// Record checks that a client removes only what its own record contains, since the lock
+// does not store the owner.
 func (b Blind) Record(t *testing.T) {
 	first, second, key := b.Open(t, nil), b.Open(t, nil), NewKey()
 	h := Try(t, first, key)
 	if err := h.Extend(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("extend: %v", err)
 	}
-	WantOutcome(t, "another's clean-up", second.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
+	WantOutcome(t, "another client's clean-up", second.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
 	WantOutcome(t, "a clean-up of nothing", first.Cleanup(t.Context(), key, NewAttempt()), impls.ErrLost)
 	Busy(t, second, key)
 	WantOutcome(t, "clean-up", first.Cleanup(t.Context(), key, h.Attempt()), nil)
-	// A release after that must not free a successor.
+	// A release after that must not free the successor's lock.
 	next := Try(t, second, key)
 	WantOutcome(t, "release", h.Release(t.Context()), impls.ErrLost)
 	Busy(t, first, key)
-	// One that the server forgot is told as lost, since the reply says so.
+	// A lock that the server dropped is reported lost, as the reply shows.
 	b.Lapse(t, key)
 	WantOutcome(t, "release", next.Release(t.Context()), impls.ErrLost)
 }
 
-// Doubt: a clean-up after a doubt frees whoever has the lock, which is all that
-// a lock without an owner allows. This is how they fail.
+// Doubt checks that a clean-up after an unknown outcome frees the lock of any holder: a
+// lock without an owner allows no more. This is how they fail.
 func (b Blind) Doubt(t *testing.T) {
-	d := &deaf{}
-	first, second, key := b.Open(t, nil), b.Open(t, d.dial), NewKey()
+	network := &lossyNetwork{}
+	first, second, key := b.Open(t, nil), b.Open(t, network.dial), NewKey()
 	h := Try(t, first, key)
-	d.set(true)
+	network.set(true)
 	doubtful := NewAttempt()
 	_, err := second.TryAcquire(t.Context(), key, doubtful)
 	WantOutcome(t, "try without an answer", err, impls.ErrUnknown)
-	d.set(false)
+	network.set(false)
 	WantOutcome(t, "clean-up", CleanUp(t, second, key, doubtful), nil)
 	Try(t, second, key)
 	Within(t, h, impls.SystemClock())
 }
 
-// Skew: of a lock that goes by the clients' clocks and locks for the time over,
-// a client whose clock is ahead by that or more takes over from a live holder; one
-// that is ahead by less does not.
+// Skew checks a lock that uses the clients' clocks and lasts for the time over: a client
+// whose clock is ahead by that or more takes the lock from a live holder; a client that
+// is ahead by less does not.
 func Skew(t *testing.T, over time.Duration, open func(impls.Clock) impls.Client) {
 	for _, ahead := range []time.Duration{0, over - time.Second, over} {
 		clock, fast := NewWall(), NewWall()

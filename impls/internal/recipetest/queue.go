@@ -8,15 +8,14 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Queue is a recipe whose waiters stand in a queue, seen from the inside.
+// Queue is a recipe with a queue of waiters, as its own tests see it.
 type Queue struct {
 	Open func(*testing.T) impls.Client
-	// Await returns when n attempts stand in the queue of key, the holder
-	// included.
+	// Await returns when n attempts are in the queue of key, the holder included.
 	Await func(t *testing.T, key string, n int)
 }
 
-// Gap: that the one before leaves the queue does not make a waiter the first.
+// Gap checks that a waiter does not become the first when the one before it leaves.
 func (q Queue) Gap(t *testing.T, key string) {
 	first, second, third := q.Open(t), q.Open(t), q.Open(t)
 	h, err := first.Acquire(t.Context(), key, NewAttempt())
@@ -45,15 +44,15 @@ func (q Queue) Gap(t *testing.T, key string) {
 	}()
 	q.Await(t, key, 3)
 	leave()
-	WantOutcome(t, "the one who left, owing a clean-up", <-left, impls.ErrUnknown)
+	WantOutcome(t, "the waiter that left, owing a clean-up", <-left, impls.ErrUnknown)
 	WantOutcome(t, "its clean-up", second.Cleanup(t.Context(), key, leaving), nil)
 	close(released)
 	WantOutcome(t, "release", h.Release(t.Context()), nil)
 	WantOutcome(t, "the third's acquire and release", <-got, nil)
 }
 
-// LostPlace: a waiter whose place in the queue is gone must not take its
-// predecessor's departure for a grant. remove takes the place away.
+// LostPlace checks that a waiter whose place in the queue is gone does not take its
+// predecessor's departure for a grant. remove removes the place.
 func (q Queue) LostPlace(t *testing.T, key string, remove func(waiter impls.Client, a impls.Attempt)) {
 	holder, waiter := q.Open(t), q.Open(t)
 	h, err := holder.Acquire(t.Context(), key, NewAttempt())

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Renewal is what a client was told of one renewal of a hold.
+// Renewal is a reported renewal of a hold.
 type Renewal struct {
 	Key     string
 	Attempt impls.Attempt
@@ -17,31 +17,30 @@ type Renewal struct {
 	Err     error
 }
 
-// Renewals is an impls.Renewals that keeps what it is told. It is safe for
-// concurrent use.
+// Renewals is an impls.Renewals that stores its calls. It is safe for concurrent use.
 type Renewals struct {
 	mu      sync.Mutex
-	told    []Renewal
-	changed chan struct{} // closed, and made anew, when it is told
+	calls   []Renewal
+	changed chan struct{} // closed, and replaced, at each call
 }
 
-// NewRenewals has been told of nothing.
+// NewRenewals has no calls yet.
 func NewRenewals() *Renewals { return &Renewals{changed: make(chan struct{})} }
 
 // Renewed implements impls.Renewals.
 func (r *Renewals) Renewed(key string, a impls.Attempt, sent time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, Renewal{key, a, sent, err})
+	r.calls = append(r.calls, Renewal{key, a, sent, err})
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// Of lists what it was told of an attempt.
+// Of lists the renewals of an attempt.
 func (r *Renewals) Of(a impls.Attempt) (list []Renewal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.told {
+	for _, one := range r.calls {
 		if one.Attempt == a {
 			list = append(list, one)
 		}
@@ -49,8 +48,8 @@ func (r *Renewals) Of(a impls.Attempt) (list []Renewal) {
 	return list
 }
 
-// Await returns the newest renewal of a hold that came to want, nil for a
-// success, once it was told of one after those before.
+// Await returns the first renewal of a hold with the outcome want, nil for success, after
+// the first `before` ones.
 func (r *Renewals) Await(t testing.TB, h impls.Hold, before int, want error) Renewal {
 	t.Helper()
 	for {
@@ -60,7 +59,7 @@ func (r *Renewals) Await(t testing.TB, h impls.Hold, before int, want error) Ren
 		list := r.Of(h.Attempt())
 		for _, one := range list[min(before, len(list)):] {
 			if one.Key != h.Key() {
-				t.Fatalf("told of a renewal of %s, which is a hold of %s", one.Key, h.Key())
+				t.Fatalf("a renewal of %s was reported for a hold of %s", one.Key, h.Key())
 			}
 			if want == nil && one.Err == nil || want != nil && errors.Is(one.Err, want) {
 				return one
@@ -69,12 +68,12 @@ func (r *Renewals) Await(t testing.TB, h impls.Hold, before int, want error) Ren
 		select {
 		case <-changed:
 		case <-t.Context().Done():
-			t.Fatalf("the test ended before a renewal came to %v", want)
+			t.Fatalf("the test ended before a renewal with outcome %v", want)
 		}
 	}
 }
 
-// Telling has a client tell r of its renewals.
-func Telling(r *Renewals) func(*impls.Config) {
+// ReportingTo makes a client report its renewals to r.
+func ReportingTo(r *Renewals) func(*impls.Config) {
 	return func(cfg *impls.Config) { cfg.Renewals = r }
 }

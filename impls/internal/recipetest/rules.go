@@ -13,10 +13,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Rules walks a table of outcomes: every rule must have a sample under its
-// name, which comes to the rule's outcome with its cause kept, wrapped or not.
-// A sample without a rule is a doubt, and so is what no table may list: broken
-// connections, ended contexts, anything new.
+// Rules checks a table of outcomes: every rule must have a sample under its name, which
+// gets the rule's outcome with its cause wrapped. Samples without a rule are unknown, and
+// so are errors that no table may list: broken connections, ended contexts, new errors.
 func Rules(t *testing.T, rules impls.Rules, samples map[string]error) {
 	t.Helper()
 	walked := map[string]bool{}
@@ -30,15 +29,15 @@ func Rules(t *testing.T, rules impls.Rules, samples map[string]error) {
 		for _, err := range []error{cause, fmt.Errorf("wrapped: %w", cause)} {
 			got := rules.Outcome(err)
 			if !errors.Is(got, r.Outcome) || !errors.Is(got, cause) || errors.Is(got, impls.ErrUnknown) {
-				t.Errorf("%s: %v comes to %v", r.Name, err, got)
+				t.Errorf("%s: the outcome of %v is %v", r.Name, err, got)
 			}
 		}
 	}
 	doubts := []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded, context.Canceled, context.DeadlineExceeded,
 		&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
-		&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, // not marked as our dialer's: who knows
-		errors.New("never heard of"),
+		&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, // not marked as our dialer's
+		errors.New("not in any table"),
 	}
 	for name, cause := range samples {
 		if !walked[name] {
@@ -48,13 +47,12 @@ func Rules(t *testing.T, rules impls.Rules, samples map[string]error) {
 	for _, cause := range doubts {
 		got := rules.Outcome(cause)
 		if o := impls.Outcome(history.KindAcquire, got); o != history.Unknown || !errors.Is(got, cause) {
-			t.Errorf("%v comes to %v, recorded as %s; want a doubt", cause, got, o)
+			t.Errorf("the outcome of %v is %v, recorded as %s; want unknown", cause, got, o)
 		}
 	}
 }
 
-// Themselves are the samples of rules that NoEffect made: each error stands for
-// itself.
+// Themselves are the samples of rules made by NoEffect: each error is its own sample.
 func Themselves(errs ...error) map[string]error {
 	samples := map[string]error{}
 	for _, err := range errs {

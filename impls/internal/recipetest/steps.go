@@ -9,29 +9,28 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Gate is the Steps of one client under test: it counts the steps, and holds
-// the client at those that are shut, as if its process were stopped there. It
-// is safe for concurrent use.
+// Gate is the Steps of one client under test: it counts the steps, and holds the client
+// at the closed ones, as if its process were stopped there. It is safe for concurrent
+// use.
 type Gate struct {
 	mu      sync.Mutex
 	reached map[impls.Step]int
 	last    impls.Step
 	shut    map[impls.Step]chan struct{}
-	ended   error         // of the call that will come to no more steps
-	changed chan struct{} // closed, and made anew, at every step
+	ended   error         // of a call that reaches no more steps
+	changed chan struct{} // closed, and replaced, at every step
 }
 
-// NewGate is a gate that is open everywhere.
+// NewGate is a gate with all steps open.
 func NewGate() *Gate {
 	return &Gate{reached: map[impls.Step]int{}, shut: map[impls.Step]chan struct{}{}, changed: make(chan struct{})}
 }
 
-// Reach counts a step, and holds the client there while it is shut, whatever
-// becomes of ctx.
+// Reach counts a step, and blocks while the step is closed, even after the end of ctx.
 func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	g.mu.Lock()
 	g.reached[s]++
-	if s != impls.StepRenewing { // which no call comes to
+	if s != impls.StepRenewing { // which no call reaches
 		g.last = s
 	}
 	g.change()
@@ -42,8 +41,8 @@ func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	}
 }
 
-// call notes that a call begins, err nil, or has failed: then those who wait for
-// a step need not wait for ever.
+// call records that a call begins (err nil) or has failed, which ends the waiting for its
+// steps.
 func (g *Gate) call(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,8 +55,7 @@ func (g *Gate) change() {
 	g.changed = make(chan struct{})
 }
 
-// Shut holds the client when it comes to s from now on, until open is called,
-// once or more.
+// Shut closes step s until open is called, once or more.
 func (g *Gate) Shut(s impls.Step) (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,7 +64,7 @@ func (g *Gate) Shut(s impls.Step) (open func()) {
 	return sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.shut[s] == shut { // and not shut anew meanwhile
+		if g.shut[s] == shut { // and not closed again since
 			delete(g.shut, s)
 		}
 		close(shut)
@@ -83,13 +81,13 @@ func (g *Gate) Count(s impls.Step) int {
 // Await returns when s was reached n times.
 func (g *Gate) Await(t testing.TB, s impls.Step, n int) {
 	t.Helper()
-	g.await(t, fmt.Sprintf("step %q for the %d. time", s, n), func() bool { return g.reached[s] >= n })
+	g.await(t, fmt.Sprintf("step %q, call %d", s, n), func() bool { return g.reached[s] >= n })
 }
 
-// AwaitLast returns when the newest step of a call is s.
+// AwaitLast returns when the last step of a call is s.
 func (g *Gate) AwaitLast(t testing.TB, s impls.Step) {
 	t.Helper()
-	g.await(t, fmt.Sprintf("step %q to be the newest", s), func() bool { return g.last == s })
+	g.await(t, fmt.Sprintf("last step %q", s), func() bool { return g.last == s })
 }
 
 func (g *Gate) await(t testing.TB, what string, there func() bool) {
@@ -102,24 +100,24 @@ func (g *Gate) await(t testing.TB, what string, there func() bool) {
 		case ok:
 			return
 		case ended != nil:
-			t.Fatalf("the client's call ended before it came to %s: %v", what, ended)
+			t.Fatalf("the client's call ended before %s: %v", what, ended)
 		}
 		select {
 		case <-changed:
 		case <-t.Context().Done():
-			t.Fatalf("the test ended before the client came to %s", what)
+			t.Fatalf("the test ended before %s", what)
 		}
 	}
 }
 
-// Result is what an acquire came to.
+// Result is the result of an acquire.
 type Result struct {
 	Hold impls.Hold
 	Err  error
 }
 
-// Begin begins an acquire, and returns once it has come to step s for the n-th
-// time. Gate is the client's.
+// Begin begins an acquire, and returns once it has reached step s for the n-th time. Gate
+// is the client's.
 func Begin(t testing.TB, gate *Gate, s impls.Step, n int, acquire func() (impls.Hold, error)) <-chan Result {
 	t.Helper()
 	got := make(chan Result, 1)
@@ -133,20 +131,20 @@ func Begin(t testing.TB, gate *Gate, s impls.Step, n int, acquire func() (impls.
 	return got
 }
 
-// Waiters are clients of a recipe whose waiters the server wakes.
+// Waiters are clients of a recipe whose server wakes the waiters.
 type Waiters struct {
 	Open func(*testing.T, impls.Steps) impls.Client
 	N    int
 	// Herd: a release wakes all of them; otherwise it wakes the next.
 	Herd bool
-	// Arrivals: so does an arrival.
+	// Arrivals: an arrival wakes all of them too.
 	Arrivals bool
-	// Ordered: they are served in the order in which they came.
+	// Ordered: they get the lock in order of arrival.
 	Ordered bool
 }
 
-// Served: the holder and then every waiter releases, and each release wakes
-// just as many as it should.
+// Served checks that each release wakes exactly the expected waiters, until all have had
+// the lock.
 func (w Waiters) Served(t *testing.T, key string) {
 	t.Helper()
 	h, err := w.Open(t, nil).Acquire(t.Context(), key, NewAttempt())
@@ -190,7 +188,7 @@ func (w Waiters) Served(t *testing.T, key string) {
 		delete(waiting, g.waiter)
 		h = g.Hold
 		for left := range waiting {
-			if w.Herd { // by this release, and before the next
+			if w.Herd { // by this release, before the next
 				by := i + 1
 				if w.Arrivals {
 					by += w.N - 1 - left
@@ -205,6 +203,6 @@ func (w Waiters) Served(t *testing.T, key string) {
 		woken += g.Count(impls.StepWoken)
 	}
 	if woken != want {
-		t.Errorf("%d waiters that came and were served were woken %d times in all, want %d", w.N, woken, want)
+		t.Errorf("%d waiters were woken %d times in total, want %d", w.N, woken, want)
 	}
 }
