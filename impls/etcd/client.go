@@ -15,32 +15,32 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// leased is what the recipes of this package have in common: their keys hang
-// on a lease and need no parents.
+// leased is the common part of this package's recipes: their keys belong to a lease
+// and need no preparation.
 type leased struct{}
 
 func (leased) CheckTTL(ttl time.Duration, lim impls.Limits) error { return checkTTL(ttl, lim) }
 
-// Prepare does nothing: keys need no parents.
+// Prepare does nothing: a lock is a key that an acquire creates.
 func (leased) Prepare(context.Context, impls.Config, []string) error { return nil }
 
-// describe adds to a recipe's description what holds for all of them.
+// describe adds to a recipe's description the facts of all recipes here.
 func describe(i impls.Info) impls.Info {
 	i.Backend = "etcd"
 	i.Bound = impls.BoundSession
 	i.Topologies = []string{"single", "quorum"}
 	i.RoundTrips = 2
 	i.Requests = []string{"Txn", "Range", "DeleteRange", "Watch"}
-	// The server looks for expired leases twice a second, and revokes them by
-	// a write of its own.
+	// The server looks for expired leases twice a second, and revokes them with a
+	// write.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + time.Second }
-	// The driver deals its requests out to all servers, and some of them to a silent
-	// one until that has been asked in vain whether it is there.
+	// The driver distributes its requests over all servers, and sends some to a silent
+	// one until its keepalive fails.
 	i.DetectionTimeout = func(_, timeout time.Duration) time.Duration { return silence + timeout }
 	return i
 }
 
-// client is one driver and the lease that its keys hang on.
+// client is one driver and the lease of its keys.
 type client struct {
 	cfg impls.Config
 	api *clientv3.Client
@@ -49,14 +49,14 @@ type client struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	// renew begins to renew a new session, and returns what goes on with that
-	// in a goroutine of its own until background ends or the session is lost.
+	// renew starts the renewal of a new session, and returns a function that runs in
+	// its own goroutine until background ends or the session is lost.
 	renew   func(*session) (keep func(), err error)
 	session *session // the newest; may be lost
 }
 
-// connect opens the driver of a client, with a session whose lease it renews
-// itself unless the caller says how.
+// connect opens the driver of a client, whose session is renewed by this package unless
+// the caller replaces renew.
 func connect(cfg impls.Config, options ...grpc.DialOption) (*client, error) {
 	api, err := dial(cfg, options...)
 	if err != nil {
@@ -68,8 +68,7 @@ func connect(cfg impls.Config, options ...grpc.DialOption) (*client, error) {
 	return c, nil
 }
 
-// ready makes sure of a first session, and closes the client if there is none
-// to be had.
+// ready opens the first session, and closes the client if that fails.
 func (c *client) ready(ctx context.Context) error {
 	if _, err := c.live(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open an etcd client: %w", err), c.Close())
@@ -77,8 +76,8 @@ func (c *client) ready(ctx context.Context) error {
 	return nil
 }
 
-// live returns a session that is not known to be lost, a new one if need be.
-// Whatever its error, nothing of an attempt was sent.
+// live returns a session that is not lost, if necessary a new one. If it fails, nothing
+// of an attempt was sent.
 func (c *client) live(ctx context.Context) (*session, error) {
 	if c.session != nil && !c.session.isLost() {
 		return c.session, nil
@@ -98,20 +97,20 @@ func (c *client) live(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// place is where the keys of a lock stand. Each kind of lock has its own.
+// place is the prefix of a lock's keys. Each kind of lock has its own.
 func place(kind, key string) string { return "lockbench/" + kind + "/" + url.PathEscape(key) }
 
-// void is a key that stands once the attempt is given up: then a transaction
-// of it that was still on its way has no effect any more. Without it, a late
-// acquire could take effect after its clean-up was answered.
+// void is a key that exists after the attempt was abandoned: a transaction of the
+// attempt that is still under way then has no effect. Without it, a late acquire could
+// take effect after its clean-up was answered.
 func void(a impls.Attempt) string { return "lockbench/void/" + a.String() }
 
-// absent compares true if the key is not there.
+// absent is true if the key does not exist.
 func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
 
-// commit sends one transaction. If the server no longer knows the lease that it
-// names, the session ends now instead of at its next renewal, so that the next
-// attempt begins with a new one.
+// commit sends one transaction. If the server does not know its lease any more, the
+// session ends now and not at its next renewal, so that the next attempt opens a new
+// one.
 func (c *client) commit(ctx context.Context, s *session, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	r, cancel := request(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -122,8 +121,8 @@ func (c *client) commit(ctx context.Context, s *session, when []clientv3.Cmp, th
 	return resp, outcome(err, r.sent)
 }
 
-// put writes an attempt's key if the lock is free: its create revision,
-// ErrBusy, or another outcome. A refusal leaves nothing to clean up.
+// put writes an attempt's key if the lock is free: its create revision, ErrBusy, or
+// another outcome. A busy answer leaves nothing to clean up.
 func (c *client) put(ctx context.Context, s *session, a impls.Attempt, free clientv3.Cmp, key string) (revision int64, err error) {
 	resp, err := c.commit(ctx, s,
 		[]clientv3.Cmp{free, absent(void(a))},
@@ -145,17 +144,17 @@ func voided(a impls.Attempt) error {
 	return fmt.Errorf("%w: attempt %s was cleaned up before", impls.ErrFailed, a)
 }
 
-// take deletes an attempt's key if it is as mine says, or makes sure that it
-// can never come: nil, ErrLost, or another outcome. The void key hangs on s; own
-// tells whether the attempt's own key does too.
-func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt, key string, mine ...clientv3.Cmp) error {
-	resp, err := c.commit(ctx, s, mine,
+// take deletes an attempt's key if the comparisons hold, and otherwise prevents that it
+// is ever written: nil, ErrLost, or another outcome. The void key belongs to s; own
+// reports whether the attempt's own key does too.
+func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt, key string, match ...clientv3.Cmp) error {
+	resp, err := c.commit(ctx, s, match,
 		[]clientv3.Op{clientv3.OpDelete(key)},
 		[]clientv3.Op{clientv3.OpPut(void(a), "", clientv3.WithLease(s.lease))})
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound) && own:
-		// The key is not there, and without the lease that it names no late
-		// transaction can write it.
+		// The key does not exist, and without its lease no late transaction can write
+		// it.
 		return impls.ErrLost
 	case err != nil:
 		return err
@@ -166,8 +165,8 @@ func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt
 	}
 }
 
-// remove deletes a key, whoever wrote it: nil, ErrLost if it was not there, or
-// another outcome.
+// remove deletes a key of any owner: nil, ErrLost if it did not exist, or another
+// outcome.
 func (c *client) remove(ctx context.Context, key string) error {
 	r, cancel := request(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -178,42 +177,42 @@ func (c *client) remove(ctx context.Context, key string) error {
 	return err
 }
 
-// Close ends the renewals and the connections. The lease, and with it whatever
-// hangs on it, lives on until its time is over.
+// Close ends the renewals and the connections. The lease and its keys remain until the
+// lease expires.
 func (c *client) Close() error {
 	c.stop()
 	err := c.api.Close()
 	c.running.Wait()
 	if errors.Is(err, context.Canceled) {
-		err = nil // how the driver says that it was closed
+		err = nil // the driver's result of a normal close
 	}
 	return err
 }
 
-// hold is a lock held by a key that hangs on a session, which renews itself.
+// hold is a lock held by a key of a session, which is renewed.
 type hold struct {
 	impls.Grant
 	session *session
 }
 
-// newHold is a hold whose release free sends, and names its outcome.
+// newHold is a hold that free releases.
 func newHold(s *session, key string, a impls.Attempt, fence uint64, free func(context.Context) error) *hold {
 	release := func(ctx context.Context) error {
-		s.kept.Drop(a)
+		s.holds.Drop(a)
 		return impls.Settled("release", key, free(ctx))
 	}
 	return &hold{Grant: impls.NewGrant(key, a, fence, release), session: s}
 }
 
-// granted notes that the lock is held now, and not only waited for.
+// granted marks the hold as held, not only waiting.
 func (h *hold) granted() *hold {
-	h.session.kept.Add(h.Key(), h.Attempt())
+	h.session.holds.Add(h.Key(), h.Attempt())
 	return h
 }
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
-// Lost is closed when the server said that the lease is gone, or when its end
-// passed without a renewal: by our own count, from before the last confirmed one
-// was asked for; or by that of the client library, for a session of its.
+// Lost is closed when the server reported that the lease is gone, or when it ended
+// without a confirmed renewal: by our own count, from before the last confirmed request;
+// or by the client library's count, for its session.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }

@@ -1,19 +1,18 @@
-// Package etcd holds the locks built on etcd, with the driver's plain key,
-// lease and watch calls, and the one that comes with the driver.
+// Package etcd holds the locks built on etcd with the driver's key, lease and watch
+// calls, and the driver's own lock.
 //
-// Every client has one lease, its session, which it keeps alive by itself; the
-// keys that it writes hang on that lease and vanish with it.
+// Every client has one lease, its session, which it renews; its keys belong to that lease
+// and vanish with it.
 //
-// Each recipe has a file of its own, with its description above it; driver.go
-// says how the driver is set up, client.go what recipes ask of it, session.go
-// keeps the lease, queue.go and watch.go wait, renewals.go listens to a session
-// of the client library, and outcome.go says which of the driver's errors mean
-// what.
+// Each recipe is one file, described above its type; driver.go sets up the driver,
+// client.go has the calls of the recipes, session.go renews the lease, queue.go and
+// watch.go wait, renewal_observer.go observes the renewals of the client library, and
+// outcome.go has the table of the driver's errors.
 //
-// It may import impls and the driver, nothing else of lockbench.
+// The package may import impls and the driver, and no other package of lockbench.
 package etcd
 
 import "github.com/lockbench/lockbench/impls"
 
-// Recipes lists the recipes of this package.
+// Recipes lists the recipes of this package: a new recipe is a file and a line here.
 func Recipes() []impls.Recipe { return []impls.Recipe{mutex{}, clientMutex{}, singleKey{}} }

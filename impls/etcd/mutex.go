@@ -11,27 +11,25 @@ import (
 
 // mutex is etcd/mutex: a queue of keys in the order of their create revisions.
 //
-//	acquire  put a key named by the attempt, bound to the client's lease, and
-//	         read in the same transaction who stands before it; nobody: ours.
-//	         Otherwise watch that one key until it is deleted, and look again:
-//	         our own key may have died with the lease meanwhile, and the one
-//	         before it may have left from the middle of the queue
+// Document: the lock of etcd's client library, written anew with a key per attempt
+// instead of one per lease.
+//
+//	acquire  put a key named by the attempt, bound to the client's lease, and read in
+//	         the same transaction which key precedes it; held if there is none;
+//	         otherwise watch only that key until it is deleted, and look again: our own
+//	         key may have expired with the lease, and the key before it may have left
+//	         from the middle of the queue
 //	release  delete the key
 //
-// Round trips: 1 to acquire, 1 to release, each a write that a quorum has on
-// disk; a waiter adds its watch and 2 reads.
-// Bound: the session, a lease that the client renews three times in a TTL.
-// Takeover: the TTL, and up to a second until the server has noticed and
-// revoked the lease.
-//
-// It promises one holder at a time, in order of arrival, while its lease lives,
-// and a fencing token, the key's create revision, which a failover does not
-// turn back. It fails when a holder that was stopped or cut off goes on although
-// its lease ended, and nothing checks its token: Lost tells it, but cannot stop
-// it. A restore from a backup turns revisions back.
-//
-// Source: the lock of etcd's client library, written anew with a key per attempt
-// instead of one per lease.
+// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a waiter
+// adds its watch and 2 reads.
+// Bound: the session, a lease that the client renews three times per TTL. Takeover: the
+// TTL, and up to a second until the server has revoked the lease.
+// Guarantee: one holder at a time, in order of arrival, while its lease lives, and a
+// fencing token, the key's create revision, which grows through failovers.
+// Failure: a holder that was stopped or disconnected continues after its lease ended, and
+// the resource does not check its token: Lost signals it, but cannot stop it. A restore
+// from a backup resets revisions.
 type mutex struct{ leased }
 
 func (mutex) Info() impls.Info {
@@ -62,20 +60,20 @@ func (mutex) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
 
 type mutexClient struct {
 	*client
-	// last is the newest attempt and the session whose lease its key hangs on.
+	// last is the newest attempt and the session of its key.
 	last struct {
 		attempt impls.Attempt
 		session *session
 	}
 }
 
-// prefix is where the keys of a lock's queue stand.
+// prefix is the prefix of the keys in a lock's queue.
 func prefix(key string) string { return place("lock", key) + "/" }
 
 // own is the key of one attempt.
 func own(key string, a impls.Attempt) string { return prefix(key) + a.String() }
 
-// begin notes the session of a new attempt.
+// begin records the session of a new attempt.
 func (c *mutexClient) begin(ctx context.Context, a impls.Attempt) (*session, error) {
 	s, err := c.live(ctx)
 	if err != nil {
@@ -87,7 +85,7 @@ func (c *mutexClient) begin(ctx context.Context, a impls.Attempt) (*session, err
 
 // held is the attempt's hold, or its place in the queue.
 func (c *mutexClient) held(s *session, key string, a impls.Attempt, revision int64) *hold {
-	// The key is named by the attempt, so that no other can be hit.
+	// The key is named by the attempt, so this deletes no other client's key.
 	return newHold(s, key, a, uint64(revision), func(ctx context.Context) error { return c.remove(ctx, own(key, a)) })
 }
 
@@ -126,14 +124,14 @@ func (c *mutexClient) acquire(ctx context.Context, key string, a impls.Attempt) 
 	return h.granted(), nil
 }
 
-// lastTwo asks for the newest key of a prefix and the one before it.
+// lastTwo selects the newest key of a prefix and the one before it.
 func lastTwo() []clientv3.OpOption {
 	return []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(2),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)}
 }
 
-// TryAcquire writes the key only if the queue is empty, so that a busy lock
-// leaves nothing to clean up.
+// TryAcquire writes the key only if the queue is empty, so that a busy answer leaves
+// nothing to clean up.
 func (c *mutexClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	s, err := c.begin(ctx, a)
 	if err != nil {
@@ -146,16 +144,16 @@ func (c *mutexClient) TryAcquire(ctx context.Context, key string, a impls.Attemp
 	return c.held(s, key, a, revision).granted(), nil
 }
 
-// Cleanup deletes the attempt's key, or makes sure that it can never come.
+// Cleanup deletes the attempt's key, or prevents that it is ever written.
 func (c *mutexClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	s, err := c.last.session, error(nil)
-	mine := s != nil && c.last.attempt == a
-	if !mine {
+	last := s != nil && c.last.attempt == a
+	if !last {
 		s, err = c.live(ctx)
 	}
 	if err == nil {
-		me := own(key, a)
-		err = c.take(ctx, s, mine, a, me, clientv3.Compare(clientv3.CreateRevision(me), ">", 0))
+		k := own(key, a)
+		err = c.take(ctx, s, last, a, k, clientv3.Compare(clientv3.CreateRevision(k), ">", 0))
 	}
 	return impls.Settled("clean up", key, err)
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// rules is the table from driver errors to outcomes. It lists the errors by
-// which the server tells that a request had no effect: it turned it down before
-// it was proposed to the quorum, or when it was applied. What is not in the
-// list is a doubt once the request was sent: above all "unavailable" in all its
-// forms (timed out, leader changed, server stopped, connection lost) and every
-// end of a context, after any of which the request may still be applied.
+// rules is the table from driver errors to outcomes. It lists the errors by which the
+// server reports that a request had no effect: it rejected the request before proposing
+// it to the quorum, or when applying it. Once the request was sent any other error is
+// unknown: above all "unavailable" in all its forms (timed out, leader changed, server
+// stopped, connection lost) and the end of a context, since the request may still be
+// applied.
 func rules() impls.Rules {
 	return impls.NoEffect(
-		rpctypes.ErrLeaseNotFound, // the lease that a put names is gone
+		rpctypes.ErrLeaseNotFound, // the lease of a put is gone
 		rpctypes.ErrNoSpace,       // the database is full
 		rpctypes.ErrTooManyRequests,
 		rpctypes.ErrRequestTooLarge,
@@ -26,11 +26,11 @@ func rules() impls.Rules {
 		rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthOldRevision,
 		rpctypes.ErrNotCapable,
-		rpctypes.ErrCorrupt, // the server noticed that its data are damaged, and takes no writes
+		rpctypes.ErrCorrupt, // the server detected damaged data, and rejects writes
 	)
 }
 
-// outcome names what a request that failed with err came to.
+// outcome returns the outcome of a request that failed with err.
 func outcome(err error, sent bool) error {
 	if !sent {
 		return impls.NotSent(err)

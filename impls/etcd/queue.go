@@ -10,12 +10,12 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// wait stands in the queue until nobody is before h. When it last looked, that
-// was the key before.
+// wait waits in the queue until no key precedes h's; before is the key that preceded it
+// at the last look.
 //
-// An error in between (no leader, a server that restarts) does not end the
-// wait, for the place in the queue lives on: the caller's ctx does, or the
-// loss of the session. After both, the place may still be there.
+// An error (no leader, a restarting server) does not end the wait, since the place in the
+// queue remains: only the end of ctx or the loss of the session does. After both, the
+// place may remain.
 func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 	for {
 		if err := c.watch(ctx, h.session.alive, before); err != nil {
@@ -27,7 +27,7 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 		}
 		switch {
 		case len(resp.Kvs) == 0 || string(resp.Kvs[0].Key) != own(h.Key(), h.Attempt()):
-			return fmt.Errorf("%w: the lease ended while we waited, and our place in the queue with it", impls.ErrFailed)
+			return fmt.Errorf("%w: the lease and its key ended during the wait", impls.ErrFailed)
 		case len(resp.Kvs) == 1:
 			return nil
 		}
@@ -35,8 +35,8 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 	}
 }
 
-// look reads the attempt's key and the one before it, again and again until a
-// server answers: the next request goes to another.
+// look reads the attempt's key and the one before it, and repeats until a server answers:
+// the next request goes to another server.
 func (c *mutexClient) look(ctx context.Context, h *hold) (*clientv3.GetResponse, error) {
 	for {
 		r, cancel := request(ctx, c.cfg.Timeout)
@@ -54,11 +54,11 @@ func (c *mutexClient) look(ctx context.Context, h *hold) (*clientv3.GetResponse,
 	}
 }
 
-// abandoned is the outcome of a wait that ended early: the place in the queue
-// may still be there, and reach the front at any time.
+// abandoned is the outcome of a wait that ended early: the place in the queue may remain,
+// and become the first at any time.
 func abandoned(err error) error {
 	if errors.Is(err, errEnded) {
 		return fmt.Errorf("%w: %w", impls.ErrUnknown, err)
 	}
-	return fmt.Errorf("%w: gave up waiting, the place in the queue remains: %w", impls.ErrUnknown, err)
+	return fmt.Errorf("%w: gave up waiting, the key in the queue remains: %w", impls.ErrUnknown, err)
 }

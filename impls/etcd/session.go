@@ -13,24 +13,23 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// session is a client's lease and what the client may believe about it.
+// session is a client's lease as far as the client knows it.
 //
-// The server counts the lease from when it grants or renews it; the session
-// counts from before it asked. So the lease lives at least until end, as long
-// as both count at the same pace.
+// The server counts the lease from its grant or renewal; the session counts from before
+// the request. So the lease lasts at least until end, as long as both clocks run at the
+// same rate.
 type session struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration
 
-	// alive ends when the server said that the lease is gone, or when end
-	// passed and no renewal had been confirmed (or when the client library gave
-	// it up, which then renews it). In the second case the server may still
-	// hold the lease, for a moment.
+	// alive ends when the server reported that the lease is gone, or when end passed
+	// without a confirmed renewal (or when the client library, which then renews it,
+	// gave it up). In the second case the server may have the lease for a moment longer.
 	alive context.Context
 	lose  context.CancelFunc
 
-	// kept are the holds that hang on the lease.
-	kept impls.SessionHolds
+	// holds are the holds whose keys belong to the lease.
+	holds impls.SessionHolds
 
 	mu  sync.Mutex
 	end time.Time
@@ -39,7 +38,7 @@ type session struct {
 // renewals is how many renewals fit into a TTL.
 const renewals = 3
 
-// grant asks for a new lease. It is for TTLs that checkTTL let pass.
+// grant requests a new lease. It is for TTLs that checkTTL accepts.
 func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl time.Duration) (*session, error) {
 	start := impls.Monotonic(clock)
 	resp, err := api.Grant(ctx, int64(ttl/time.Second))
@@ -54,35 +53,35 @@ func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl tim
 	return s, nil
 }
 
-// keep renews the lease until ctx ends or the lease is lost. It runs once per
-// session, in a goroutine of its own.
+// keep renews the lease until ctx ends or the lease is lost. It runs once per session, in
+// its own goroutine.
 func (s *session) keep(ctx context.Context, api *clientv3.Client, cfg *impls.Config) {
 	clock, pause := cfg.Clock, s.ttl/renewals
 	for clock.Sleep(ctx, pause) == nil {
-		s.kept.Renewing(ctx, cfg)
+		s.holds.Renewing(ctx, cfg)
 		start := impls.Monotonic(clock)
 		left := s.leaseEnd().Sub(start)
 		if left <= 0 {
 			s.lose()
 			return
 		}
-		// The driver may repeat the request within this time; the stamp from
-		// before the first try is then too early, never too late.
+		// The driver may repeat the request within this time; the stamp from before the
+		// first try is then too early, never too late.
 		once, cancel := context.WithTimeout(ctx, min(s.ttl/renewals, left))
 		_, err := api.KeepAliveOnce(once, s.lease)
 		cancel()
 		switch {
 		case err == nil:
 			s.setEnd(start.Add(s.ttl))
-			s.kept.Renewed(cfg, start, nil)
+			s.holds.Renewed(cfg, start, nil)
 			pause = max(0, s.ttl/renewals-impls.Monotonic(clock).Sub(start))
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			s.kept.Renewed(cfg, start, fmt.Errorf("%w: %w", impls.ErrLost, err))
+			s.holds.Renewed(cfg, start, fmt.Errorf("%w: %w", impls.ErrLost, err))
 			s.lose()
 			return
 		default:
-			s.kept.Renewed(cfg, start, rules().Outcome(err))
-			// Ask again soon, but do not miss the end.
+			s.holds.Renewed(cfg, start, rules().Outcome(err))
+			// Retry soon, but not after the lease's end.
 			pause = min(s.ttl/(10*renewals), max(0, s.leaseEnd().Sub(impls.Monotonic(clock))))
 		}
 	}
@@ -100,5 +99,5 @@ func (s *session) setEnd(t time.Time) {
 	s.mu.Unlock()
 }
 
-// isLost reports whether the session was lost, by now, as far as we know.
+// isLost reports whether the session is lost.
 func (s *session) isLost() bool { return s.alive.Err() != nil }

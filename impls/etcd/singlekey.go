@@ -9,43 +9,37 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// singleKey is etcd/single-key: one key that everybody wants and everybody
-// watches.
+// singleKey is etcd/single-key: one key that all clients try to write and watch.
 //
-//	acquire  put the lock's key, bound to the client's lease, unless it is there;
-//	         written: ours. Otherwise watch that key, and when it is deleted try
-//	         again, with all the others
+// Document: a blog's account of locks by polling and by watching: the watching lock,
+// before the queue that it proposes as a cure.
+//
+//	acquire  put the lock's key, bound to the client's lease, unless it exists; held if
+//	         written; otherwise watch that key, and try again when it is deleted, as
+//	         all waiters do
 //	release  delete the key
 //
-// Round trips: 1 to acquire, 1 to release, each a write that a quorum has on
-// disk; a waiter adds, at every release, its watch, a read and another try.
-// Bound: the session, a lease that the client renews three times in a TTL.
-// Takeover: the TTL, and up to a second until the server has noticed and
-// revoked the lease.
+// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a waiter
+// adds, at every release, its watch, a read and another try.
+// Bound: the session, a lease that the client renews three times per TTL. Takeover: the
+// TTL, and up to a second until the server has revoked the lease.
+// Guarantee: one holder at a time while its lease lives. No order, no tokens.
+// Failure: each release wakes all waiters, and one of them wins. The deletion does not
+// check the owner: a holder that returns after its lease ended frees its successor's
+// lock, and its release succeeds.
 //
-// It promises one holder at a time while its lease lives; nothing about order,
-// and no tokens. It fails by the herd: each release wakes all waiters, of whom
-// one wins. And the deletion asks nobody whose the key is, so that a holder who
-// comes back after its lease ended frees its successor's lock, and is told that
-// all went well.
-//
-// The key stores nothing but its lease, so that Cleanup goes by what this client
-// remembers of its own attempts: it deletes the key if it hangs on the lease
-// that the attempt used, and knows nothing of another client's attempts. That a
-// transaction refuses an attempt which was cleaned up before is ours; the
-// document does not care for answers that are lost.
-//
-// Source: a blog's account of locks by polling and by watching, its watching lock
-// before the queue that it proposes against the herd.
+// The key stores only its lease, so Cleanup uses this client's record of its attempts: it
+// deletes the key if it belongs to the lease of the attempt. The transaction that rejects
+// an attempt after its clean-up is ours; the document does not handle lost answers.
 type singleKey struct{ leased }
 
-// stepWatch: the lock was refused, and is not watched yet.
+// stepWatch: the lock is busy, and not watched yet.
 const stepWatch impls.Step = "watch"
 
 func (singleKey) Info() impls.Info {
 	return describe(impls.Info{
 		ID:       "etcd/single-key",
-		Summary:  "one lease per client; one key, written if it is absent; all waiters watch it; release deletes it, whosever it is",
+		Summary:  "one lease per client; one key, written if it is absent; all waiters watch it; release deletes it without checking the owner",
 		Promise:  "one holder at a time while its lease lives",
 		Document: "a blog's account of locks by polling and by watching: the watching lock, before its cure for the herd",
 		Fails:    "each release wakes every waiter, and a late holder's release frees its successor's lock",
@@ -73,11 +67,11 @@ type singleClient struct {
 	may impls.Claims[mayHold] // the attempts that may hold
 }
 
-// mayHold is what the client remembers of an attempt.
+// mayHold is the client's record of an attempt.
 type mayHold struct {
 	key      string
-	session  *session // which its key would hang on
-	revision int64    // of its key, once it was granted the lock
+	session  *session // of its key
+	revision int64    // of its key, after a grant
 }
 
 // single is the lock's key.
@@ -86,8 +80,8 @@ func single(key string) string { return place("single", key) }
 func (c *singleClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	return impls.RetryUntilAcquired(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.cfg.Reach(ctx, stepWatch)
-		// A waiter has nothing on the server, so that its session may come and
-		// go, and its end leaves nothing open.
+		// A waiter has nothing on the server, so the loss of its session leaves nothing
+		// behind.
 		return c.watch(ctx, c.background, single(key))
 	})
 }
@@ -114,16 +108,16 @@ func (c *singleClient) try(ctx context.Context, key string, a impls.Attempt) (*h
 	}).granted(), nil
 }
 
-// Cleanup deletes the key if it hangs on the lease of the attempt, or makes
-// sure that it never will.
+// Cleanup deletes the key if it belongs to the lease of the attempt, or prevents that it
+// is ever written.
 func (c *singleClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, m mayHold) error {
-		mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}
+		match := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}
 		for other, o := range c.may {
-			if other != a && o.key == key && o.revision != 0 { // what this client holds hangs on the same lease
-				mine = append(mine, clientv3.Compare(clientv3.CreateRevision(single(key)), "!=", o.revision))
+			if other != a && o.key == key && o.revision != 0 { // another hold of this client has the same lease
+				match = append(match, clientv3.Compare(clientv3.CreateRevision(single(key)), "!=", o.revision))
 			}
 		}
-		return c.take(ctx, m.session, true, a, single(key), mine...)
+		return c.take(ctx, m.session, true, a, single(key), match...)
 	}))
 }

@@ -10,29 +10,24 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// retryPause is how long to leave servers in peace that just answered by an
-// error.
+// retryPause is the time to back off after a server returned an error.
 const retryPause = 50 * time.Millisecond
 
-// errEnded: what the waiter depends on has ended.
+// errEnded: the session that the waiter depends on has ended.
 var errEnded = errors.New("the session ended while we waited")
 
-// watch returns nil when key was deleted, and also when the watch broke: the
-// caller looks again in any case. It returns ctx's error when that ends, and
-// errEnded when alive does.
+// watch returns nil when key was deleted, and also when the watch broke, since the caller
+// looks again. It returns ctx's error when ctx ends, and errEnded when alive ends.
 //
-// The watch begins at the present, and the key is looked up once it stands. To
-// begin it at the revision of the last look would save that request, but a
-// server takes a watch that begins in the past for one that lags, and serves
-// those only every 100 ms: on a busy lock, where revisions pass quickly, each
+// The watch begins at the present, and the key is read after it was created. Beginning at
+// the revision of the last look would save that read, but a server serves watches that
+// begin in the past only every 100 ms: on a busy lock, where revisions grow quickly, each
 // hand-over would wait for that.
 //
-// It is given up after a TTL, and the caller looks again: a member that stands
-// still keeps its connections, so that whoever watches there hears nothing, and
-// the next watch goes to another.
+// It ends after a TTL, and the caller looks again: a stopped member keeps its connections
+// but sends nothing, and the next watch goes to another member.
 func (c *client) watch(ctx, alive context.Context, key string) error {
-	// RequireLeader: a member cut off from the others would else say nothing
-	// at all.
+	// RequireLeader: otherwise a partitioned member sends nothing.
 	watching, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.cfg.TTL)
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
@@ -41,7 +36,7 @@ func (c *client) watch(ctx, alive context.Context, key string) error {
 		if resp.Err() != nil {
 			break
 		}
-		// Puts are filtered out, so that any event is the deletion.
+		// Puts are filtered out, so any event is the deletion.
 		if len(resp.Events) > 0 {
 			c.cfg.Reach(ctx, impls.StepWoken)
 			return nil
@@ -63,12 +58,12 @@ func (c *client) watch(ctx, alive context.Context, key string) error {
 	case alive.Err() != nil:
 		return errEnded
 	case watching.Err() != nil:
-		return nil // nothing was heard for long
+		return nil // no event for a TTL
 	}
 	return c.cfg.Clock.Sleep(ctx, retryPause)
 }
 
-// exists reports whether the key is there.
+// exists reports whether the key exists.
 func (c *client) exists(ctx context.Context, key string) (bool, error) {
 	ctx, cancel := request(ctx, c.cfg.Timeout)
 	defer cancel()

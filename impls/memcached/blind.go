@@ -7,16 +7,15 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// stepFree is before a delete, of a release, that does not ask whose the lock
-// is.
+// stepFree is before the delete of a release, which does not check the owner.
 const stepFree impls.Step = "free"
 
-// blind is the client of a lock that does not store whose it is. The client
-// remembers which of its attempts may hold one, and until when by its own
-// clock, and sends nothing for others.
+// blind is the client of a lock that does not store its owner. It records which of its
+// attempts may hold the lock, and until when by its own clock, and sends nothing for
+// other attempts.
 type blind struct {
 	*driver
-	mine impls.Claims[int64] // Unix time
+	claims impls.Claims[int64] // Unix time
 }
 
 func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
@@ -24,15 +23,15 @@ func openBlind(ctx context.Context, cfg impls.Config) (*blind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &blind{driver: d, mine: impls.Claims[int64]{}}, nil
+	return &blind{driver: d, claims: impls.Claims[int64]{}}, nil
 }
 
 func (b *blind) now() int64 { return b.cfg.Clock.Now().Unix() }
 
-// until is the time that the document writes for a lock that is taken now.
+// until is the value that the document writes for a lock taken now.
 func (b *blind) until() int64 { return b.now() + int64(b.cfg.TTL/time.Second) + 1 }
 
-// hold is a granted attempt, which free ends; nothing renews it.
+// hold is a granted attempt without renewal; free releases it.
 func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx context.Context, doing, key string, until int64) error) impls.Hold {
 	return impls.NewLease(key, a, 0, sent, impls.Leaser{
 		Clock: b.cfg.Clock,
@@ -41,7 +40,7 @@ func (b *blind) hold(key string, a impls.Attempt, sent time.Time, free func(ctx 
 	})
 }
 
-// finish ends what an attempt may have by free, if it may have anything.
+// finish runs free if the attempt may hold the lock.
 func (b *blind) finish(ctx context.Context, doing, key string, a impls.Attempt, free func(ctx context.Context, doing, key string, until int64) error) error {
-	return b.mine.Finish(ctx, a, func(ctx context.Context, until int64) error { return free(ctx, doing, key, until) })
+	return b.claims.Finish(ctx, a, func(ctx context.Context, until int64) error { return free(ctx, doing, key, until) })
 }

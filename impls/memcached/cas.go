@@ -13,53 +13,46 @@ import (
 const (
 	// stepSwap is between the comparison and the write.
 	stepSwap impls.Step = "swap"
-	// atOnce is an exptime by which an item is gone when it is stored.
+	// atOnce is an exptime in the past.
 	atOnce = -1
-	// conflicts is how often a release is begun anew because the value was
-	// written between its two steps. Only a renewal of ours, given up and
-	// late, can do that and leave the token in place.
+	// conflicts is how often a release is restarted because the value was written
+	// between its two steps. Only our own renewal, abandoned and late, can do that
+	// without replacing the token.
 	conflicts = 3
 )
 
-// cas is memcached/cas: an item that holds the attempt's token and expires.
+// cas is memcached/cas: an item whose value is the attempt's token, and which expires.
 //
-//	acquire  add key token ttl+2; again after a wait if it was there
-//	extend   gets key; if it is the token, cas key token ttl+2
-//	release  gets key; if it is the token, cas key "" -1
+// Document: the add-based lock of memcached's manual, with compare-and-expire instead of a
+// delete, which may hit a successor.
+//
+//	acquire  add key token ttl+2; again after a wait if it exists
+//	extend   gets key; if it has the token, cas key token ttl+2
+//	release  gets key; if it has the token, cas key "" -1
 //
 // Round trips: 1 to acquire, 2 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock, which ticks once a second: an item of n
-// seconds lives between n-1 and n of them. The recipe asks for two more than it
-// trusts, one for that and one in case a tick comes late. Takeover: up to two
-// seconds after the TTL's end, plus the rest of a poll.
-//
-// It promises one holder until the TTL is over. It fails when the holder goes
-// on after that (cas numbers begin again with the server, and fence nothing),
-// and when the server forgets the item: evicted for want of memory, flushed,
-// restarted, or its tick late by more than the second in hand.
-//
-// Source: the add-based lock of memcached's manual, whose delete may hit a
-// successor; compare-and-expire does not.
+// Bound: the TTL, by the server's clock, which ticks once a second: an item of n seconds
+// lives for n-1 to n seconds. The recipe asks for two seconds more than the TTL, one for
+// that and one for a late tick. Takeover: up to two seconds after the end of the TTL, plus
+// the rest of a poll.
+// Guarantee: one holder until the end of the TTL.
+// Failure: a holder that continues after its lease (cas numbers restart with the server,
+// and are no fencing tokens); a server that loses the item: evicted, flushed, restarted,
+// or a tick that is late by more than a second.
 type cas struct{ expiring }
 
 func (cas) Info() impls.Info {
-	return impls.Info{
+	return describe(impls.Info{
 		ID:       "memcached/cas",
-		Backend:  "memcached",
 		Summary:  "add with a random token; release and extend by gets and cas, release with an expiry in the past",
 		Promise:  "one holder until its TTL is over, while the server neither evicts or flushes the item nor restarts, and its one-second tick is not a second late",
 		Document: "the add-based lock of memcached's manual, with compare-and-expire instead of delete",
-		Bound:    impls.BoundTTL,
 		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
 			impls.Expiry, impls.ReportsLost, impls.CleansUp, impls.Extends, impls.Once},
-		Steps: []impls.Step{stepSwap},
-		Polls: true,
-
-		Topologies: anywhere(),
+		Steps:      []impls.Step{stepSwap},
 		RoundTrips: 3,
 		Requests:   []string{"cmd_get", "cmd_set"}, // add and cas count as set
-		Takeover:   atSpare,
-	}
+	})
 }
 
 func (cas) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
@@ -72,7 +65,7 @@ func (cas) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
 
 type casClient struct {
 	*driver
-	exptime int32 // seconds, spare ones included
+	exptime int32 // seconds, with the spare ones
 }
 
 func (c *casClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -85,7 +78,7 @@ func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	if err := c.add(ctx, key, tok, c.exptime); err != nil {
 		return nil, err
 	}
-	// No fence: cas numbers begin again when the server does.
+	// No fence: cas numbers restart with the server.
 	return impls.NewLease(key, a, 0, sent, impls.Leaser{
 		Clock:  c.cfg.Clock,
 		TTL:    c.cfg.TTL,
@@ -94,15 +87,14 @@ func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}), nil
 }
 
-// Cleanup is a release by the attempt's token. An add that is still on its
-// way on a connection that was given up may be carried out after it; what it
-// leaves ends with its TTL.
+// Cleanup is a release by the attempt's token. An add still under way on an abandoned
+// connection may be executed later; its item ends with its TTL.
 func (c *casClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return c.swap(ctx, "clean up", key, []byte(a.String()), nil, atOnce)
 }
 
-// swap stores value under key for exptime seconds if token is there, with
-// nobody's write in between.
+// swap stores value under key for exptime seconds if token is there and no client writes
+// in between.
 func (c *casClient) swap(ctx context.Context, doing, key string, token, value []byte, exptime int32) error {
 	var err error
 	for range conflicts {
@@ -127,5 +119,5 @@ func (c *casClient) swap(ctx context.Context, doing, key string, token, value []
 			return err
 		}
 	}
-	return fmt.Errorf("%d times over: %w: %w", conflicts, impls.ErrFailed, err)
+	return fmt.Errorf("%d conflicts: %w: %w", conflicts, impls.ErrFailed, err)
 }

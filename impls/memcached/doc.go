@@ -1,8 +1,8 @@
 // Package memcached holds the recipes that build a lock on memcached.
 //
-// Each recipe has a file of its own, which reads like its description;
-// driver.go says how the driver is set up and which of its errors mean what,
-// blind.go what the locks have in common that do not store whose they are.
+// Each recipe is one file. driver.go has the catalogue of recipes, the driver and its
+// table of errors; blind.go has the common part of the locks that do not store their
+// owner.
 //
-// It may import impls and the driver, nothing else of lockbench.
+// The package may import impls and the driver, and no other package of lockbench.
 package memcached

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package.
+// Recipes lists the recipes of this package: a new recipe is a file and a line here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		cas{},
@@ -23,15 +23,14 @@ func Recipes() []impls.Recipe {
 }
 
 const (
-	// maxExptime is the longest time to live that memcached takes as such; a
-	// larger number is a date, long past.
+	// maxExptime is the longest time to live; memcached takes a larger number as a date,
+	// long past.
 	maxExptime = 30 * 24 * time.Hour
-	// spare is what an item may lose of its time to memcached's coarse clock.
+	// spare is the time that an item may lose by memcached's coarse clock.
 	spare = 2 * time.Second
 )
 
-// expiring is what recipes have in common whose items expire, and need no
-// preparation.
+// expiring is the common part of recipes whose items expire and need no preparation.
 type expiring struct{}
 
 // CheckTTL takes whole seconds.
@@ -42,26 +41,31 @@ func (expiring) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 	return nil
 }
 
-// Prepare has nothing to do: keys come and go.
+// Prepare does nothing: a lock is an item that an acquire adds.
 func (expiring) Prepare(context.Context, impls.Config, []string) error { return nil }
 
-// exptime is for how long to ask for an item that must live for ttl, in seconds.
+// exptime is the time to live, in seconds, of an item that must live for ttl.
 func exptime(ttl time.Duration) int32 { return int32((ttl + spare) / time.Second) }
 
-// atSpare is the takeover bound of items that expire.
-func atSpare(ttl time.Duration) time.Duration { return ttl + spare }
+// describe adds to a recipe's description the facts of all recipes here.
+func describe(i impls.Info) impls.Info {
+	i.Backend = "memcached"
+	i.Bound = impls.BoundTTL
+	i.Topologies = anywhere()
+	i.Polls = true
+	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + spare }
+	return i
+}
 
-// driver is one client's instance of the memcached driver, which knows no
-// contexts: each of its calls ends after the timeout set at the moment, and a
-// deadline is honoured by lowering that. A context cancelled in the middle of
-// a request is seen when the request has ended, after cfg.Timeout at most.
+// driver is one client's instance of the memcached driver, which has no contexts: each call
+// ends after the current timeout, so a deadline lowers that. A context cancelled during a
+// request takes effect when the request ends, after cfg.Timeout at most.
 type driver struct {
 	cfg impls.Config
 	mc  *memcache.Client
 }
 
-// connect makes a driver instance that has reached its servers, all of them. The
-// TTL must be one that items can have.
+// connect makes a driver instance that has reached all its servers. It checks the TTL.
 func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
 	if err := (expiring{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
 		return nil, err
@@ -80,20 +84,17 @@ func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
 	return d, nil
 }
 
-// sharded is the topology of several servers that know nothing of one another.
+// sharded is the topology of several independent servers.
 const sharded = "sharded"
 
-// anywhere lists the topologies of all recipes here. Each key is on one server,
-// whichever they are.
+// anywhere lists the topologies of all recipes here. Each key is on one server.
 func anywhere() []string { return []string{"single", sharded} }
 
-// open makes a driver instance for one client. It connects when the first command
-// is sent.
+// open makes the driver instance of one client. It connects at the first command.
 //
-// Of several servers, which one has a key is decided by a hash of that, and the
-// order of their addresses, which must be the same for all clients: no server is
-// ever left out for being silent, so that a key never has two. One that is
-// restarted has forgotten its keys, and the others theirs not.
+// A hash of the key and the order of the addresses, which is the same for all clients,
+// select the server of a key. A silent server is not left out, so a key never has two
+// servers. A restarted server has lost its keys, the others keep theirs.
 func open(cfg impls.Config) (*driver, error) {
 	if n := len(cfg.Addresses); n == 0 || n > 1 && cfg.Topology != sharded {
 		return nil, fmt.Errorf("open memcached client: want the address of one server, got %d", n)
@@ -109,9 +110,8 @@ func open(cfg impls.Config) (*driver, error) {
 	return &driver{cfg: cfg, mc: mc}, nil
 }
 
-// begin makes the driver's next request end when ctx does, as far as that is
-// known before; or says that ctx is over. Deadlines of contexts are of the
-// machine's time, not of the client's clock, and so is this.
+// begin makes the driver's next request end with ctx's deadline, or returns that ctx is
+// over. A context's deadline is by the machine's clock, not by the client's.
 func (d *driver) begin(ctx context.Context, doing, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
@@ -127,8 +127,7 @@ func (d *driver) begin(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// Close frees the connections. One that has ended, unseen since the client had
-// nothing to ask there, is as free.
+// Close closes the connections. It ignores one that the server has closed already.
 func (d *driver) Close() error {
 	if err := d.mc.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -136,7 +135,7 @@ func (d *driver) Close() error {
 	return nil
 }
 
-// add stores value unless something is there, which is ErrBusy.
+// add stores value; ErrBusy if the key exists.
 func (d *driver) add(ctx context.Context, key string, value []byte, exptime int32) error {
 	if err := d.begin(ctx, "acquire", key); err != nil {
 		return err
@@ -145,13 +144,13 @@ func (d *driver) add(ctx context.Context, key string, value []byte, exptime int3
 	case nil:
 		return nil
 	case memcache.ErrNotStored:
-		return impls.ErrBusy // the table's answer, without its words: this is no rare path
+		return impls.ErrBusy // without wrapping, since this is frequent
 	default:
 		return outcome("add", "acquire", key, err)
 	}
 }
 
-// set stores value, whatever is there.
+// set stores value, replacing an existing one.
 func (d *driver) set(ctx context.Context, key string, value []byte, exptime int32) error {
 	if err := d.begin(ctx, "acquire", key); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (d *driver) set(ctx context.Context, key string, value []byte, exptime int3
 	return nil
 }
 
-// get reads an item, with what a cas needs. That there is none is ErrLost.
+// get reads an item for a cas; ErrLost if there is none.
 func (d *driver) get(ctx context.Context, doing, key string) (*memcache.Item, error) {
 	if err := d.begin(ctx, doing, key); err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (d *driver) get(ctx context.Context, doing, key string) (*memcache.Item, er
 	return item, nil
 }
 
-// remove deletes an item, whoever's it is. That there is none is ErrLost.
+// remove deletes an item of any owner; ErrLost if there is none.
 func (d *driver) remove(ctx context.Context, doing, key string) error {
 	if err := d.begin(ctx, doing, key); err != nil {
 		return err
@@ -185,16 +184,16 @@ func (d *driver) remove(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// errConflict: somebody wrote the value between the gets and the cas; the cas
-// had no effect. It does not leave this package.
-var errConflict = errors.New("value was written meanwhile")
+// errConflict: the value was written between the gets and the cas, which had no effect. It
+// does not leave this package.
+var errConflict = errors.New("the value was written in between")
 
-// rules is the table from driver errors to outcomes, for requests with one
-// verb. What it does not list is unknown: a write's timeout, broken connection,
-// other SERVER_ERROR, or reply that does not parse; and NOT_STORED in answer to
-// cas or set, which no server is known to give.
+// rules is the table from driver errors to outcomes, for requests with one verb. What it
+// does not list is unknown: a timeout of a write, a broken connection, another
+// SERVER_ERROR, an invalid reply; and NOT_STORED for cas or set, which no known server
+// returns.
 func rules(verb string) impls.Rules {
-	// By these nothing was sent.
+	// These mean that nothing was sent.
 	rs := append(impls.NoEffect(memcache.ErrMalformedKey, memcache.ErrNoServers), impls.NotConnected(),
 		impls.Rule{Name: "connect in time", Match: impls.As[*memcache.ConnectTimeoutError], Outcome: impls.ErrFailed})
 	switch verb {
@@ -203,31 +202,30 @@ func rules(verb string) impls.Rules {
 	case "gets":
 		return append(rs,
 			impls.Rule{Name: "nothing found", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost},
-			// It only reads: whatever became of it, it changed nothing.
+			// A read changes nothing, whatever its outcome.
 			impls.Rule{Name: "only read", Match: func(error) bool { return true }, Outcome: impls.ErrFailed})
 	case "delete":
 		return append(rs, impls.Rule{Name: "NOT_FOUND", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost})
 	case "cas":
 		return append(rs, noRoom(),
-			// The driver documents ErrNotStored for a key that is gone, and
-			// returns ErrCacheMiss.
+			// The driver documents ErrNotStored for a missing key, and returns
+			// ErrCacheMiss.
 			impls.Rule{Name: "NOT_FOUND", Match: impls.Is(memcache.ErrCacheMiss), Outcome: impls.ErrLost},
 			impls.Rule{Name: "EXISTS", Match: impls.Is(memcache.ErrCASConflict), Outcome: errConflict})
 	}
 	return rs
 }
 
-// noRoom is the answer of a server that is full and may not evict: it had no room
-// for the new item before it looked at the old one, which stays. (A set has the
-// same answer, and the old one is gone.)
+// noRoom is the reply of a full server that may not evict: it had no room for the new item
+// before it looked at the old one, which stays. (A set has the same reply, and loses the
+// old item.)
 func noRoom() impls.Rule {
 	const answer = "SERVER_ERROR out of memory storing object"
-	said := func(err error) bool { return strings.Contains(err.Error(), answer) }
-	return impls.Rule{Name: answer, Match: said, Outcome: impls.ErrFailed}
+	matches := func(err error) bool { return strings.Contains(err.Error(), answer) }
+	return impls.Rule{Name: answer, Match: matches, Outcome: impls.ErrFailed}
 }
 
-// outcome gives err, of a request with verb, the name of what became of the
-// call that was doing it to key, keeping err.
+// outcome adds the outcome to err, of a request with verb for the given call and key.
 func outcome(verb, doing, key string, err error) error {
 	return fmt.Errorf("%s %s: %s: %w", doing, key, verb, rules(verb).Outcome(err))
 }

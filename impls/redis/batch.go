@@ -80,7 +80,7 @@ func (batch) Info() impls.Info {
 	return describe(impls.Info{
 		ID:         "redis/batch",
 		Summary:    "several keys with one random token, taken all or none by one script, and freed by one",
-		Promise:    "one holder of each key until its TTL is over, batches all or none, while the server neither loses keys (eviction, restart without fsync, failover) nor has its clock set",
+		Promise:    "one holder of each key until its TTL is over, batches all or none, while the server neither loses keys (eviction, restart without fsync, failover) nor has its clock changed",
 		Document:   "a blog's Redis lock in Java, which takes lists of keys by a pipeline and a rollback; made atomic",
 		Properties: promised(impls.Batch, impls.Extends),
 		Polls:      true,
