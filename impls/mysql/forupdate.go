@@ -6,66 +6,58 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// forUpdate is mysql/for-update: a row that a transaction reads for update, and
-// has until it ends.
+// forUpdate is mysql/for-update: a row that a transaction reads for update, and holds until
+// it ends.
 //
-//	acquire  SELECT ... FOR UPDATE of the key's row by its unique index, in a new transaction
+// Document: a blog's comparison of three ways to build a lock, part on the database's
+// exclusive lock.
+//
+//	acquire  SELECT ... FOR UPDATE of the key's row by its unique index, in a new
+//	         transaction
 //	release  COMMIT
 //
-// Round trips: 1 to acquire, 1 to release; a waiter, who stands in the server's
-// queue, asks again after 50 s, the server's own limit. A try is made with
-// NOWAIT, and one that is refused sends a ROLLBACK more.
-// Bound: the connection, one for every holder and one for every waiter; there is
-// no lease, and a TTL means nothing. Takeover: as soon as the server sees the
-// connection end, which a host that vanishes without a word may put off for as
-// long as TCP does.
-//
-// It promises one holder as long as its connection lives; a holder that is
-// merely silent keeps the lock. Waiters are served in the order in which they
-// came by servers that grant so: MariaDB does; MySQL may prefer a transaction
-// that blocks more others, and takes the longest waiting of equal ones. It fails
-// when the server ends the connection, as mysql/get-lock does; where each of
-// several servers locks rows by itself, as in a Galera cluster, which gives the
-// lock to a client of each, and none of them is ever told, for none changes the
-// row; and stops
-// everybody when holders and waiters use up the connections: where the clients
-// of a process share a pool (impls.Config.Shared) waiters of one key keep away
-// those of all others, in no order. A holder also keeps new rows out of the gap
-// before its own, so that all keys should be prepared before any is held.
-//
-// Source: a blog's comparison of three ways to build a lock, part on the
-// database's exclusive lock.
+// Round trips: 1 to acquire, 1 to release; a waiter, queued in the server, asks again after
+// 50 s, the server's own limit. A try uses NOWAIT; a busy one adds a ROLLBACK.
+// Bound: the connection, one for every holder and waiter; there is no lease, and the TTL
+// has no meaning. Takeover: when the server detects the end of the connection; after the
+// silent loss of a host only when TCP does.
+// Guarantee: one holder while its connection lives; a silent holder keeps the lock. Waiters
+// are served in order of arrival if the server grants so: MariaDB does; MySQL may prefer a
+// transaction that blocks more others, and takes the longest waiting of equal ones.
+// Failure: the server ends the connection, as with mysql/get-lock. Each server of a Galera
+// cluster locks rows by itself and grants the lock to one client, and no client detects it,
+// since none changes the row. Holders and waiters use up the connections: where the clients
+// of a process share a pool (impls.Config.Shared), the waiters of one key block all other
+// keys, in no order. A holder also blocks new rows in the gap before its own, so prepare all
+// keys before any is held.
 func forUpdate() rowLock {
 	return rowLock{
 		rowTable: rowTable{recipe: "mysql/for-update", table: "lockbench_for_update", index: ",\n  UNIQUE KEY uidx_method_name (method_name)"},
 		summary:  "SELECT ... FOR UPDATE of a row by a unique index, COMMIT; a connection for every holder and waiter, who queues in the server",
-		promise:  "one holder as long as its connection to the one server lives, and no failover takes that away; waiters in order where the server grants so (MariaDB)",
-		fails:    "a connection for every holder and every waiter uses up a pool, and then nobody gets any lock",
+		promise:  "one holder while its connection to the one server lives and no failover ends it; waiters in order where the server grants so (MariaDB)",
+		fails:    "a connection for every holder and waiter uses up a pool, and then no client gets any lock",
 	}
 }
 
-// forUpdateNoIndex is mysql/for-update-no-index: mysql/for-update on a table
-// whose keys have no index, in which a server can only find a row by reading,
-// and locking, all of them.
+// forUpdateNoIndex is mysql/for-update-no-index: mysql/for-update on a table whose keys have
+// no index, in which a server can only find a row by reading, and locking, all rows.
 //
-// Round trips, bound, takeover and promises are those of mysql/for-update. It
-// fails in that a holder of one key has all the others, too, and even keeps new
-// rows out of the table.
+// Document: a blog's comparison of three ways to build a lock, which warns against leaving
+// out the unique index. It also warns that the server may ignore the index on a small table;
+// for a row selected by its unique key no server did, see the tests.
 //
-// Source: a blog's comparison of three ways to build a lock, which warns of
-// leaving the unique index out. It also warns that the server may leave the
-// index alone on a small table; for a row that is looked up by its unique key
-// no server did, see the tests.
+// Round trips, bound, takeover and guarantee: as mysql/for-update.
+// Failure: a holder of one key blocks all other keys, and new rows.
 func forUpdateNoIndex() rowLock {
 	return rowLock{
 		rowTable: rowTable{recipe: "mysql/for-update-no-index", table: "lockbench_for_update_no_index"},
 		summary:  "SELECT ... FOR UPDATE of a row without an index, COMMIT; reads and locks all rows",
-		promise:  "one holder of all keys together as long as its connection to the one server lives, and no failover takes that away; waiters in order where the server grants so (MariaDB)",
-		fails:    "whoever holds one key holds all: unrelated keys block one another",
+		promise:  "one holder of all keys together while its connection to the one server lives and no failover ends it; waiters in order where the server grants so (MariaDB)",
+		fails:    "a holder of one key holds all: unrelated keys block one another",
 	}
 }
 
-// rowLock is a recipe that locks a row of a table; the two differ by the table.
+// rowLock is a recipe that locks a row of a table; the two differ in the table.
 type rowLock struct {
 	anyTTL
 	rowTable

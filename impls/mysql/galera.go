@@ -11,38 +11,36 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// galera is the topology of servers that are all written to. They agree on the
-// order of commits, and of two transactions that have changed the same row at two
-// servers the later is rolled back: what is a row is as safe as on one server.
-// Locks of connections, on names and on rows, each server grants by itself.
+// galera is the topology of servers that all take writes. They agree on the order of commits,
+// and of two transactions that changed the same row on two servers the later is rolled back:
+// a lock that is a row is as safe as on one server. Each server grants the locks of
+// connections, on names and rows, by itself.
 const galera = "galera"
 
-// rowsAnywhere lists the topologies of recipes whose lock is a row that they
-// change.
+// rowsAnywhere lists the topologies of recipes whose lock is a row that they change.
 func rowsAnywhere() []string { return append(anywhere(), galera) }
 
-// askGroup finds a row if the server takes part in the group of most servers.
+// askGroup returns a row if the server belongs to the majority of the group.
 const askGroup = "SELECT 1 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_READY' AND VARIABLE_VALUE = 'ON'"
 
-// groupParams are the session's settings at such a server. Before each statement
-// it waits until it has applied what the group had ordered by then: else a client
-// that comes from another server would not find its own lock, and call it lost.
-// And it does not repeat what another's commit has undone: we do, by what is then
-// in the row.
+// groupParams are the session's settings on such a server. Before each statement it waits
+// until it has applied all earlier commits of the group: otherwise a client that comes from
+// another server would not find its own lock. It does not retry a statement that another
+// commit has rolled back: the recipe retries, by the new state of the row.
 func groupParams() map[string]string {
 	return map[string]string{"wsrep_sync_wait": "7", "wsrep_retry_autocommit": "0"}
 }
 
-// several reports whether clients choose among the servers of a topology.
+// several reports whether clients choose among several servers.
 func several(cfg impls.Config) bool { return cfg.Topology == replicated || cfg.Topology == galera }
 
-// outsideGroup is the server's answer to every statement while it is not of the
-// group, or not yet: nothing was done.
+// outsideGroup is the server's error for every statement while it is outside the group:
+// nothing was executed.
 const outsideGroup = 1047
 
-// buryThere is bury for a connection to another server, which may yet carry out
-// what was sent to it: it is asked itself, as long as that takes. That it does not
-// answer proves nothing: it may stand still, and go on.
+// buryThere is bury for a connection to another server, which may yet execute what was sent
+// to it: it asks that server, for as long as necessary. A missing answer proves nothing: the
+// server may be stopped, and continue.
 func (c *client) buryThere(ctx context.Context, dead *session) error {
 	var errs []error
 	for i, server := range c.to.servers {
@@ -57,8 +55,8 @@ func (c *client) buryThere(ctx context.Context, dead *session) error {
 	return fmt.Errorf("find the server that has connection %d: %w", dead.id, errors.Join(errs...))
 }
 
-// buryAt is bury on a connection of its own; there is false if it is to another
-// server, or to none.
+// buryAt is bury on a new connection; there is false if that leads to another server, or to
+// none.
 func (c *client) buryAt(ctx context.Context, db *sql.DB, dead *session) (there bool, err error) {
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(ctx, c.to.timeout)
@@ -68,12 +66,12 @@ func (c *client) buryAt(ctx context.Context, db *sql.DB, dead *session) (there b
 		return false, err
 	}
 	defer giveUp(conn)
-	// It may be outside the group, and waits for nobody then.
+	// The server may be outside the group, and must not wait for it.
 	if _, err := conn.ExecContext(ctx, "SET wsrep_sync_wait = 0"); err != nil {
 		return false, err
 	}
-	who, err := identify(ctx, conn)
-	if err != nil || who.server != dead.server {
+	own, err := identify(ctx, conn)
+	if err != nil || own.server != dead.server {
 		return false, err
 	}
 	return true, c.killed(ctx, dead,
@@ -87,18 +85,18 @@ func (c *client) buryAt(ctx context.Context, db *sql.DB, dead *session) (there b
 		})
 }
 
-// killed kills the connection of dead, by statements that ask and tell send to its
-// server, until that has it no more.
-func (c *client) killed(ctx context.Context, dead *session, ask func(query string, args ...any) (int64, error), tell func(kill string) error) error {
+// killed kills the connection of dead with statements that query and exec send to its server,
+// until the server has ended it.
+func (c *client) killed(ctx context.Context, dead *session, query func(query string, args ...any) (int64, error), exec func(kill string) error) error {
 	for {
-		left, err := ask("SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
+		left, err := query("SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND host = ?", dead.id, dead.host)
 		if err != nil {
 			return fmt.Errorf("look for connection %d: %w", dead.id, err)
 		}
 		if left == 0 {
 			return nil
 		}
-		if err := tell("KILL " + strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
+		if err := exec("KILL " + strconv.FormatUint(dead.id, 10)); err != nil && !isNumber(err, noSuchThread) {
 			return fmt.Errorf("kill connection %d: %w", dead.id, err)
 		}
 		if err := c.cfg.Clock.Sleep(ctx, buryWait); err != nil {
@@ -107,5 +105,5 @@ func (c *client) killed(ctx context.Context, dead *session, ask func(query strin
 	}
 }
 
-// buryWait is how long to wait for a killed connection before looking again.
+// buryWait is the pause before looking again for a killed connection.
 const buryWait = 2 * time.Millisecond

@@ -13,42 +13,37 @@ import (
 )
 
 const (
-	takeName   = "SELECT GET_LOCK(?, ?)"  // 1 ours, 0 not in time, NULL an error
-	freeName   = "SELECT RELEASE_LOCK(?)" // 1 freed, 0 another's, NULL nobody's
-	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL nobody's
-	maxName    = 64                       // bytes that MySQL allows a lock's name
+	takeName   = "SELECT GET_LOCK(?, ?)"  // 1 granted, 0 timed out, NULL an error
+	freeName   = "SELECT RELEASE_LOCK(?)" // 1 freed, 0 another connection's, NULL free
+	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL free
+	maxName    = 64                       // bytes that MySQL allows for a lock's name
 
-	// takeThere is takeName for a server that may be replaced: -1, and no lock, if
-	// it takes no writes any more. It would go on to grant names.
+	// takeThere is takeName for a server that may be replaced: -1, and no lock, if it
+	// takes no writes any more, since it would still grant names.
 	takeThere = "SELECT IF(@@global.read_only, -1, GET_LOCK(?, ?))"
 
-	// nameWait is how long one GET_LOCK waits, at most. Asking again means
-	// standing at the end of the queue again.
+	// nameWait is how long one GET_LOCK waits, at most. The next one starts at the end of
+	// the queue.
 	nameWait = 10 * time.Second
 )
 
 // getLock is mysql/get-lock: a named lock of the server, held by a connection.
 //
-//	acquire  GET_LOCK(key, 10 s); again until it answers 1
+// Document: the locking functions of the MySQL manual.
+//
+//	acquire  GET_LOCK(key, 10 s); again until it returns 1
 //	release  RELEASE_LOCK(key)
 //
-// Round trips: 1 to acquire, 1 to release; a waiter, whom the server wakes, adds
-// 1 per 10 s.
-// Bound: the connection, on which all of a client's statements go; there is no
-// lease, and a TTL means nothing. Takeover: as soon as the server sees the
-// connection end, which a host that vanishes without a word may put off for as
-// long as TCP does.
-//
-// It promises one holder as long as its connection lives; a holder that is
-// merely silent keeps the lock, and everybody waits. It fails when the server
-// ends the connection (killed, idle for wait_timeout, restarted) or a proxy
-// does: nothing reads from an idle connection, so its holder is told when it
-// next uses it, at its release, and there is no token to fence with. It is not
-// replicated: a failover gives the lock to others, at the new server, while an old
-// one that lives on has the holder's. Each server of a Galera cluster grants it
-// by itself, and so to one client each.
-//
-// Source: the locking functions of the MySQL manual.
+// Round trips: 1 to acquire, 1 to release; a waiter, woken by the server, adds 1 per 10 s.
+// Bound: the connection, which has all of a client's statements; there is no lease, and the
+// TTL has no meaning. Takeover: when the server detects the end of the connection; after the
+// silent loss of a host only when TCP does.
+// Guarantee: one holder while its connection lives; a silent holder keeps the lock.
+// Failure: the server ends the connection (killed, idle for wait_timeout, restarted), or a
+// proxy does: the holder detects it only at its next request, its release, and there is no
+// fencing token. The lock is not replicated: after a failover the new server grants it to
+// another client, while the old one, if alive, still has the holder's. Each server of a
+// Galera cluster grants it by itself, and so to one client each.
 type getLock struct{ anyTTL }
 
 func (getLock) Info() impls.Info {
@@ -56,7 +51,7 @@ func (getLock) Info() impls.Info {
 		ID:       "mysql/get-lock",
 		Backend:  "mysql",
 		Summary:  "GET_LOCK and RELEASE_LOCK on a connection of the client's own; waiters queue in the server, and ask again every 10 s",
-		Promise:  "one holder as long as its connection to the one server lives; it is not replicated, and no failover leaves it",
+		Promise:  "one holder while its connection to the one server lives; it is not replicated, and no failover keeps it",
 		Document: "the locking functions of the MySQL manual",
 		Bound:    impls.BoundConnection,
 		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
@@ -70,7 +65,7 @@ func (getLock) Info() impls.Info {
 	}
 }
 
-// Prepare sees that the server can be reached; names need nothing.
+// Prepare checks that the server is reachable; names need no preparation.
 func (getLock) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
 	c, err := open(ctx, cfg, options{})
 	if err != nil {
@@ -90,7 +85,7 @@ func (getLock) Open(ctx context.Context, cfg impls.Config) (impls.Client, error)
 // grant is what a session may hold under a name.
 type grant struct {
 	attempt impls.Attempt
-	seen    bool // the server said that the session, given up, had it
+	seen    bool // the server reported that the abandoned session had it
 }
 
 type nameClient struct{ *client }
@@ -106,9 +101,9 @@ func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt
 	return c.ask(ctx, key, a, 0)
 }
 
-// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends
-// meanwhile the server is asked to end the statement, see wait, so that no
-// waiter is left that may yet be granted the lock.
+// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends meanwhile the
+// server ends the statement, see wait, so that no waiter remains that could be granted the
+// lock later.
 func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
 	if err := started(ctx, "acquire", key); err != nil {
 		return nil, err
@@ -118,8 +113,8 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 		return nil, outcome("acquire", key, err)
 	}
 	name := lockName(key)
-	if _, ours := s.locks[name]; ours {
-		// The server would grant it again to the same connection.
+	if _, held := s.locks[name]; held {
+		// The server would grant it to the same connection again.
 		if wait == 0 {
 			return nil, impls.ErrBusy
 		}
@@ -152,9 +147,8 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 }
 
-// interrupted settles a GET_LOCK that was answered neither yes nor no: NULL, or
-// that it was killed, which may have come after the grant. Releasing the name
-// makes it sure either way.
+// interrupted settles a GET_LOCK that returned NULL or was killed, perhaps after the grant: it
+// releases the name, which makes the outcome definite.
 func (c *nameClient) interrupted(ctx context.Context, s *session, key, name string, err error) error {
 	if _, ferr := c.freed(ctx, s, name); ferr != nil {
 		c.discard()
@@ -165,14 +159,13 @@ func (c *nameClient) interrupted(ctx context.Context, s *session, key, name stri
 		return impls.GaveUp(key, cerr)
 	}
 	if err == nil {
-		err = errors.New("GET_LOCK answered NULL")
+		err = errors.New("GET_LOCK returned NULL")
 	}
 	return fmt.Errorf("acquire %s: %w: %w", key, impls.ErrFailed, err)
 }
 
-// Cleanup frees the name if the attempt has it on the present connection. If
-// the attempt was made on one that was given up, it kills that, and answers
-// when the server has it no more.
+// Cleanup frees the name if the attempt has it on the current connection. If the attempt was
+// made on an abandoned one, it kills that, and returns when the server has ended it.
 func (c *nameClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	name := lockName(key)
 	for _, dead := range c.past {
@@ -213,7 +206,7 @@ func (c *nameClient) cleanupPast(ctx context.Context, dead *session, key, name s
 	return impls.ErrLost
 }
 
-// free releases name on s, the present connection.
+// free releases name on s, the current connection.
 func (c *nameClient) free(ctx context.Context, doing string, s *session, key, name string) error {
 	if err := started(ctx, doing, key); err != nil {
 		return err
@@ -244,18 +237,17 @@ func (c *nameClient) release(ctx context.Context, s *session, key, name string) 
 		if !s.abandoned() || !errors.Is(err, impls.ErrFailed) {
 			return err
 		}
-		// Nothing could be sent any more.
+		// Nothing more could be sent.
 	}
-	// The connection was given up with the lock on it; once it is gone the lock
-	// is, too.
+	// The connection was abandoned with the lock; the lock ends with it.
 	if err := c.settle(ctx, "release", key); err != nil {
 		return err
 	}
 	return impls.ErrLost
 }
 
-// lockName is key as the name of a lock. Names have few bytes and do not know
-// upper from lower case, so that a key that is long, or not plain, is hashed.
+// lockName is the lock's name for a key. Names have at most 64 bytes and ignore case, so a
+// long key, or one with other characters, is hashed.
 func lockName(key string) string {
 	plain := len(key) > 0 && len(key) <= maxName
 	for i := 0; plain && i < len(key); i++ {

@@ -7,18 +7,17 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// hold is the Hold of a lock that nothing renews.
+// hold is the Hold of a lock without renewal.
 type hold struct {
 	impls.Grant
-	// end is the zero time where nothing ends the hold by the clock.
+	// end is the zero time if the hold does not end by the clock.
 	end time.Time
-	// lost is closed when the hold's connection was found broken, by whatever
-	// used it; nobody can tell of one that ended while it was not in use. It is
-	// nil where the lock is bound to no connection.
+	// lost is closed when the hold's connection was found broken by a request; an idle
+	// connection that ended is not detected. It is nil if the lock has no connection.
 	lost <-chan struct{}
 }
 
-// newHold is a hold that free ends. It has no fence.
+// newHold is a hold that free releases. It has no fence.
 func newHold(key string, a impls.Attempt, lost <-chan struct{}, free func(context.Context) error) *hold {
 	return &hold{Grant: impls.NewGrant(key, a, 0, free), lost: lost}
 }

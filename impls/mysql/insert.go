@@ -6,29 +6,27 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// insert is mysql/insert: a row with a unique key, which one of many can
-// insert, and which is deleted to free the lock.
+// insert is mysql/insert: a row with a unique key, which one client can insert, and whose
+// deletion frees the lock.
 //
-//	acquire  INSERT the row; again after a wait as long as its key is there
+// Document: a blog's comparison of three ways to build a lock, part on the database's table,
+// with its loop around the insert for waiting and without its job that deletes old rows,
+// which is mysql/insert-reaper; an article on the design of locks has the same as its table
+// of locked orders.
+//
+//	acquire  INSERT the row; again after a wait while its key exists
 //	release  DELETE the row, by its key alone
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: none. Takeover: none: the row of a holder that died stays until
-// somebody deletes it.
+// Bound: none. Takeover: none: the row of a dead holder remains until a client deletes it.
+// Guarantee: one holder.
+// Failure: a holder dies, or its release is lost: the key is locked forever. The row does not
+// store the owner, and the delete does not check it. With many waiters most inserts are
+// deadlock victims, which counts as busy.
 //
-// It promises one holder. It fails as soon as a holder dies, or its release
-// does not get through: the key is locked for ever. The row does not tell whose
-// it is, and the delete does not ask. Under many waiters most inserts end as
-// victims of a deadlock, which counts as not granted.
-//
-// Cleanup can promise no more than the table: after a doubt, of an insert or a
-// delete, it deletes the row if this client's own record says that the attempt
-// may have it. If it was refused unseen, that frees the lock of another.
-//
-// Source: a blog's comparison of three ways to build a lock, part on the
-// database's table, with its loop around the insert for those who want to wait
-// and without its job that deletes old rows, which is mysql/insert-reaper; an
-// article on the design of locks has the same as its table of locked orders.
+// Cleanup after an unknown insert or delete deletes the row if this client's record shows
+// that the attempt may have it; if the insert had been rejected, it frees another client's
+// lock.
 type insert struct{ anyTTL }
 
 func (insert) orders() orders { return orders{recipe: "mysql/insert", table: "lockbench_insert"} }
@@ -41,7 +39,7 @@ func (insert) Info() impls.Info {
 		Promise:    "one holder, until it deletes the row, while no commit is lost (failover); no other end",
 		Document:   "a blog's comparison of three ways to build a lock: the database's table",
 		Bound:      impls.BoundNone,
-		Fails:      "a holder that dies, or whose release is lost, keeps the key for ever; the delete, of a clean-up too, does not ask whose the row is",
+		Fails:      "a holder that dies, or whose release is lost, keeps the key forever; the delete, of a clean-up too, does not check the owner",
 		Properties: []impls.Property{impls.Exclusive, impls.Blocking, impls.NonBlocking, impls.CleansUp, impls.Once},
 		Polls:      true,
 
@@ -76,7 +74,7 @@ func (c *insertClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 	return c.hold(key, a, func(ctx context.Context) error { return c.remove(ctx, "release", key) }), nil
 }
 
-// Cleanup deletes the row, whoever's it is, if the attempt may have it.
+// Cleanup deletes the row, of any owner, if the attempt may have it.
 func (c *insertClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return c.finish(ctx, "clean up", claim{key, a}, func(ctx context.Context) error { return c.remove(ctx, "clean up", key) })
 }

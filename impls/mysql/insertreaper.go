@@ -8,36 +8,32 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// insertReaper is mysql/insert-reaper: mysql/insert, and a job that deletes the
-// rows of those who seem to have died, because they are old.
+// insertReaper is mysql/insert-reaper: mysql/insert, and a job that deletes old rows, whose
+// holders seem to be dead.
 //
-//	acquire  INSERT the row; again after a wait as long as its key is there
+// Document: an article on the design of locks, its job clear_timeout_lock; a blog's comparison
+// of three ways to build a lock proposes the same.
+//
+//	acquire  INSERT the row; again after a wait while its key exists
 //	release  DELETE the row, by its key alone
-//	job      DELETE all rows older than the TTL, every quarter of it
+//	job      DELETE all rows older than the TTL, four times per TTL
 //
-// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll. The job,
-// which the documents have the application run, runs beside every client, on a
-// connection of its own: its 4 deletes per TTL and client are in the requests
-// that the server counts.
-// Bound: the TTL, by the server's clock, in whole seconds: 2 minutes in the
-// document. Rows are never deleted younger than that. Takeover: the TTL, and up
-// to a second since the table's times have no fractions, and up to a quarter of
-// the TTL until a job comes round; some client must be alive to run one.
-//
-// It promises one holder until the TTL is over. It fails when a live holder
-// takes longer: the job evicts it all the same, and its late delete, which does
-// not ask whose the row is, frees the successor's lock, for a third to take.
-// What Cleanup promises is what mysql/insert says.
-//
-// Source: an article on the design of locks, its job clear_timeout_lock; a
-// blog's comparison of three ways to build a lock names the same cure.
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll. The job, which in the
+// documents belongs to the application, runs beside every client, on a connection of its own:
+// its 4 deletes per TTL and client are among the counted requests.
+// Bound: the TTL, by the server's clock, in whole seconds: 2 minutes in the document. No row
+// is deleted before. Takeover: the TTL, up to a second since the table's times have no
+// fractions, and up to a quarter of the TTL until a job runs; some client must be alive.
+// Guarantee: one holder until the end of the TTL.
+// Failure: a live holder is slower than the TTL: the job evicts it, and its late delete, which
+// does not check the owner, frees its successor's lock. Cleanup is that of mysql/insert.
 type insertReaper struct{}
 
 func (insertReaper) orders() orders {
 	return orders{recipe: "mysql/insert-reaper", table: "lockbench_insert_reaper"}
 }
 
-// reapEvery is how many times per TTL the job runs.
+// reapEvery is the number of job runs per TTL.
 const reapEvery = 4
 
 func (insertReaper) Info() impls.Info {
@@ -45,7 +41,7 @@ func (insertReaper) Info() impls.Info {
 		ID:       "mysql/insert-reaper",
 		Backend:  "mysql",
 		Summary:  "INSERT of a row with a unique key, DELETE by that key; a job beside every client deletes rows older than the TTL (2m in the document) 4 times per TTL",
-		Promise:  "one holder until its TTL is over, as long as none is late to release and no commit is lost (failover)",
+		Promise:  "one holder until its TTL is over, while no holder is late to release and no commit is lost (failover)",
 		Document: "an article on the design of locks: the table of locked orders with its job that clears timed out locks",
 		Bound:    impls.BoundTTL,
 		Fails:    "the job evicts a live holder slower than the TTL, whose late delete then frees its successor's lock",
@@ -60,7 +56,7 @@ func (insertReaper) Info() impls.Info {
 	}
 }
 
-// maxReaperTTL is the longest time that the server subtracts from another.
+// maxReaperTTL is the longest time that the server can subtract from another.
 const maxReaperTTL = 838 * time.Hour
 
 func (insertReaper) CheckTTL(ttl time.Duration, _ impls.Limits) error {
@@ -97,8 +93,8 @@ func (r insertReaper) Open(ctx context.Context, cfg impls.Config) (impls.Client,
 	return rc, nil
 }
 
-// reap deletes the rows older than the TTL again and again until ctx ends. A
-// round that fails is made good by the next.
+// reap deletes the rows older than the TTL until ctx ends. A failed round is repeated by the
+// next.
 func reap(ctx context.Context, c *client, table string) {
 	ttl := c.cfg.TTL
 	age := fmt.Sprintf("-%02d:%02d:%02d", ttl/time.Hour, ttl%time.Hour/time.Minute, ttl%time.Minute/time.Second)
@@ -107,7 +103,7 @@ func reap(ctx context.Context, c *client, table string) {
 		if err != nil {
 			continue
 		}
-		// Nothing depends on whether a delete that was cut off is carried out.
+		// Nothing depends on the outcome of an interrupted delete.
 		if _, err := s.conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE update_time < ADDTIME(NOW(), ?)", age); err != nil {
 			_ = c.fail("reap", table, err)
 			c.past = nil
@@ -135,7 +131,7 @@ func (c *reaperClient) TryAcquire(ctx context.Context, key string, a impls.Attem
 	return h, nil
 }
 
-// Close stops the client's job, too.
+// Close also stops the client's job.
 func (c *reaperClient) Close() error {
 	c.stop()
 	<-c.stopped

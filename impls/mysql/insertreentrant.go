@@ -9,31 +9,29 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// stepSelect is when an insert was refused, before the look whose the row is.
+// stepSelect: an insert was rejected, and the owner of the row is read next.
 const stepSelect impls.Step = "select"
 
-// insertReentrant is mysql/insert-reentrant: mysql/insert with the locker's
-// name in the row, so that he finds his own lock and goes in again.
+// insertReentrant is mysql/insert-reentrant: mysql/insert with the client's name in the row, so
+// that the client finds its own lock and locks again.
+//
+// Document: an article on the design of locks: the owner's name in the table of locked orders.
+// Here each client has a random name.
 //
 //	acquire  INSERT the row with our name;
-//	         if it is there: SELECT it by key and our name, found is granted;
-//	         again after a wait as long as it is another's
+//	         if it exists: SELECT it by key and our name, held if found;
+//	         again after a wait while it is another client's
 //	release  DELETE the row, by its key alone
 //
-// Round trips: 1 to acquire, 2 to acquire again, 1 to release; a waiter adds 2
-// per poll.
+// Round trips: 1 to acquire, 2 to acquire again, 1 to release; a waiter adds 2 per poll.
 // Bound: none. Takeover: none, as with mysql/insert.
+// Guarantee: one holder that locks once.
+// Failure: a holder that locks twice: the first release deletes the row under the outer hold,
+// and the second one deletes whatever row is there then. A holder that dies: the key is locked
+// forever.
 //
-// It promises one holder who takes the lock once. It fails when he takes it
-// twice: the first release deletes the row under the outer hold, and the second
-// one deletes whatever row is there then, another's. It fails for ever when a
-// holder dies.
-//
-// Cleanup of an inner attempt has nothing to undo, for it wrote nothing; that
-// of an outer one deletes the row if it has this client's name.
-//
-// Source: an article on the design of locks: the owner's name in the table of
-// locked orders. A name is drawn for every client when it is opened.
+// Cleanup of an inner attempt has nothing to undo; that of an outer one deletes the row if it
+// has this client's name.
 type insertReentrant struct{ anyTTL }
 
 func (insertReentrant) orders() orders {
@@ -45,10 +43,10 @@ func (insertReentrant) Info() impls.Info {
 		ID:       "mysql/insert-reentrant",
 		Backend:  "mysql",
 		Summary:  "INSERT of a row with a unique key and the owner's name; SELECT finds one's own; DELETE by the key",
-		Promise:  "one holder, if none takes the lock twice, until it deletes the row, while no commit is lost (failover); no other end",
+		Promise:  "one holder, if no client locks twice, until it deletes the row, while no commit is lost (failover); no other end",
 		Document: "an article on the design of locks: the table of locked orders with the owner's name",
 		Bound:    impls.BoundNone,
-		Fails:    "the inner release frees the lock under the outer hold, whose own release then frees another's; a holder that dies keeps the key for ever",
+		Fails:    "the inner release frees the lock under the outer hold, whose own release then frees another client's; a holder that dies keeps the key forever",
 		Properties: []impls.Property{impls.Exclusive, impls.Symmetric, impls.Blocking, impls.NonBlocking,
 			impls.CleansUp, impls.Once},
 		Steps: []impls.Step{stepSelect},
@@ -75,7 +73,7 @@ func (r insertReentrant) Open(ctx context.Context, cfg impls.Config) (impls.Clie
 // reentrantClient is an impls.Reentrant.
 type reentrantClient struct {
 	*orderClient
-	name string // what the rows call this client
+	name string // this client's name in the rows
 }
 
 // Depth is how many of this client's attempts were granted key and have not
@@ -95,12 +93,12 @@ func (c *reentrantClient) TryAcquire(ctx context.Context, key string, a impls.At
 	if err != nil {
 		return nil, err
 	}
-	c.mine[claim{key, a}] = true
+	c.record[claim{key, a}] = true
 	return c.hold(key, a, func(ctx context.Context) error { return c.remove(ctx, "release", key) }), nil
 }
 
-// look answers nil if the row of key has this client's name, else ErrBusy. It
-// changes nothing, so that a failure leaves no doubt.
+// look returns nil if the row of key has this client's name, else ErrBusy. It changes nothing,
+// so a failure is definite.
 func (c *reentrantClient) look(ctx context.Context, key string) error {
 	s, err := c.session(ctx)
 	if err != nil {
@@ -111,7 +109,7 @@ func (c *reentrantClient) look(ctx context.Context, key string) error {
 		"SELECT COUNT(id) FROM "+c.table+" WHERE order_id = ? AND memo = ?", key, c.name).Scan(&rows)
 	if err != nil {
 		_ = c.fail("acquire", key, err)
-		return fmt.Errorf("acquire %s: look whose it is: %w: %w", key, impls.ErrFailed, err)
+		return fmt.Errorf("acquire %s: read the owner: %w: %w", key, impls.ErrFailed, err)
 	}
 	if rows == 0 {
 		return impls.ErrBusy
@@ -119,8 +117,8 @@ func (c *reentrantClient) look(ctx context.Context, key string) error {
 	return nil
 }
 
-// Cleanup deletes the row if it has this client's name, and no other attempt
-// of the client holds it.
+// Cleanup deletes the row if it has this client's name, and no other attempt of the client
+// holds it.
 func (c *reentrantClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	at := claim{key, a}
 	return c.finish(ctx, "clean up", at, func(ctx context.Context) error {

@@ -9,9 +9,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// The statements compare and write in one step of the server, and take the
-// time from its clock alone. UTC_TIMESTAMP does not jump with a time zone's
-// summer. LAST_INSERT_ID(n) hands the new fence back with the reply.
+// The statements compare and write atomically, with the server's clock alone. UTC_TIMESTAMP
+// ignores daylight saving time. LAST_INSERT_ID(n) returns the new fence with the reply.
 const (
 	createRows = `CREATE TABLE IF NOT EXISTS lockbench_lease (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
@@ -39,29 +38,29 @@ SET owner = ''
 WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 )
 
-// leaseRow is mysql/lease-row: a row per key with its owner, the end of the
-// lease, and a number that grows with every grant.
+// leaseRow is mysql/lease-row: a row per key with its owner, the end of the lease, and a number
+// that grows with every grant.
 //
-//	acquire  UPDATE the row to be ours, its fence one more, if it is nobody's or its lease is over
-//	extend   UPDATE the lease's end, if the row is still ours with that fence, and the lease not over
-//	release  UPDATE the row to be nobody's, on the same conditions
+// Document: the lock table of many schedulers, with a fence column and the server's clock
+// alone.
+//
+//	acquire  UPDATE owner, fence + 1 and expiry of the row, if it has no owner or its lease
+//	         is over
+//	extend   UPDATE the expiry, if the row still has our attempt and fence, and the lease is
+//	         not over
+//	release  UPDATE the row to no owner, on the same conditions
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
-// rest of a poll. An owner whose lease is over stands in the row until somebody
-// else takes it, but can neither extend nor release it.
-//
-// It promises one holder until the TTL is over, and fencing tokens that grow.
-// It fails when the holder goes on after that and nothing checks its token,
-// when the server's clock is set forward, and, tokens included, when a commit
-// is lost: by a crash where the log is not flushed at each commit, or a failover
-// to a replica that had not received it. Of a Galera cluster every server takes it,
-// for what two have changed at once only one of them commits; the other answers
-// that its transaction was rolled back. Each statement waits there until the
-// server has applied what was ordered before it (wsrep_sync_wait).
-//
-// Source: the lock table of many schedulers, with a fence column and no client's
-// clock.
+// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL, plus the rest of a
+// poll. The owner of an ended lease remains in the row until the next grant, but can neither
+// extend nor release it.
+// Guarantee: one holder until the end of the TTL, and fencing tokens that grow. On a Galera
+// cluster every server grants it: of two changes only one commits, and the other is rolled
+// back. Each statement waits there until the server has applied earlier commits
+// (wsrep_sync_wait).
+// Failure: a holder that continues after its lease, if the resource does not check its token;
+// a server clock that is set forward; a lost commit, tokens included: by a crash where the log
+// is not flushed at each commit, or a failover to a replica that had not received it.
 type leaseRow struct{}
 
 func (leaseRow) Info() impls.Info {
@@ -69,7 +68,7 @@ func (leaseRow) Info() impls.Info {
 		ID:       "mysql/lease-row",
 		Backend:  "mysql",
 		Summary:  "UPDATE of a row with owner, fence and expiry by the server's clock",
-		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits, one replaced by another that has them all, or several that agree on each, whose clocks agree and are not set",
+		Promise:  "one holder until its TTL is over, and growing fencing tokens, on one server that keeps its commits, one replaced by another that has them all, or several that agree on each, whose clocks agree and are not changed",
 		Document: "the lock table of many schedulers, with a fence column and the server's clock alone",
 		Bound:    impls.BoundTTL,
 		Properties: []impls.Property{impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Blocking, impls.NonBlocking,
@@ -93,8 +92,8 @@ func (leaseRow) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 	return nil
 }
 
-// Prepare creates the table, and a row for each key: a key without a row looks
-// busy for ever. Rows that are there stay as they are, for their fences.
+// Prepare creates the table, and a row for each key: a key without a row is always busy.
+// Existing rows remain, for their fences.
 func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	c, err := createTable(ctx, cfg, "mysql/lease-row", createRows, keys)
 	if err != nil {
@@ -105,8 +104,8 @@ func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) er
 }
 
 func (leaseRow) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	// Rows are counted by match, so that a renewal in the same microsecond,
-	// which changes nothing, still counts.
+	// Count matching rows: a renewal within the same microsecond changes nothing, but
+	// counts.
 	c, err := open(ctx, cfg, options{foundRows: true})
 	if err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func (c *rowClient) Acquire(ctx context.Context, key string, a impls.Attempt) (i
 	return impls.Poll(ctx, c.cfg, key, a, func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 		h, err := c.TryAcquire(ctx, key, a)
 		if errors.Is(err, errRefused) {
-			err = impls.ErrBusy // as good as: ask again
+			err = impls.ErrBusy // treat as busy and retry
 		}
 		return h, err
 	})
@@ -140,7 +139,7 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	if err != nil {
 		return nil, c.fail("acquire", key, err)
 	}
-	// Neither call can fail: the driver has both numbers from the reply.
+	// Neither call can fail: the driver takes both numbers from the reply.
 	rows, _ := res.RowsAffected()
 	if rows == 0 {
 		return nil, impls.ErrBusy
@@ -156,8 +155,7 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}), nil
 }
 
-// Cleanup first makes sure that nothing of an earlier connection can still
-// reach the table, then frees the row if it is the attempt's.
+// Cleanup first ends all abandoned connections, then frees the row if it is the attempt's.
 func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	if err := c.settle(ctx, "clean up", key); err != nil {
 		return err
@@ -165,8 +163,8 @@ func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 	return c.update(ctx, "clean up", key, cleanRow, key, a.String())
 }
 
-// update runs a statement that matches one row if the attempt still owns it,
-// else none, again as long as the server refuses for the moment.
+// update runs a statement that matches one row if the attempt still owns it, and none
+// otherwise; it retries after a deadlock.
 func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
 	for {
 		err := c.updateOnce(ctx, doing, key, stmt, args...)

@@ -8,13 +8,12 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// orders is a table in which a row is a lock: the documents' table of locked
-// orders. The key is compared byte by byte and may be longer than theirs; memo
-// says what the locker liked to note.
+// orders is a table in which a row is a lock: the documents' table of locked orders. Keys are
+// compared byte by byte and may be longer than in the documents; memo is a note of the owner.
 type orders struct {
-	recipe string // whose table it is
+	recipe string
 	table  string
-	column string // one more, with its definition and a comma; or ""
+	column string // a further column, with its definition and a comma; or ""
 }
 
 func (o orders) create() string {
@@ -38,13 +37,13 @@ func (o orders) prepare(ctx context.Context, cfg impls.Config, keys []string) er
 	return c.Close()
 }
 
-// orderClient is a client of a table of orders. The table does not say which
-// attempt a row belongs to, so the client remembers which of its attempts may
-// have one: true if the server has said so, false as long as it is in doubt.
+// orderClient is a client of a table of orders. A row does not store its attempt, so the client
+// records which of its attempts may have one: true if the server confirmed it, false if it is
+// unknown.
 type orderClient struct {
 	*client
 	orders
-	mine map[claim]bool
+	record map[claim]bool
 }
 
 func (o orders) open(ctx context.Context, cfg impls.Config) (*orderClient, error) {
@@ -52,40 +51,38 @@ func (o orders) open(ctx context.Context, cfg impls.Config) (*orderClient, error
 	if err != nil {
 		return nil, err
 	}
-	return &orderClient{client: c, orders: o, mine: make(map[claim]bool)}, nil
+	return &orderClient{client: c, orders: o, record: make(map[claim]bool)}, nil
 }
 
-// insert adds the row of key: nil if the attempt has the lock now. It does not
-// end with ctx once it is sent, as the statement waits for nobody for long;
-// cut short, it would leave a doubt that the table cannot answer.
+// insert adds the row of key: nil if the attempt has the lock now. Once sent it does not end
+// with ctx, since the statement does not wait for long, and the table cannot resolve an unknown
+// outcome.
 func (c *orderClient) insert(ctx context.Context, key string, a impls.Attempt, memo string) error {
 	at := claim{key, a}
-	c.mine[at] = false
+	c.record[at] = false
 	rows, err := c.change(ctx, "acquire", key, "INSERT INTO "+c.table+" (type, order_id, memo) VALUES (0, ?, ?)", key, memo)
 	switch {
 	case err == nil && rows == 1:
-		c.mine[at] = true
+		c.record[at] = true
 		return nil
 	case errors.Is(err, errRefused):
-		// Many inserts of one key end each other's: that the lock is not ours
-		// is all that the documents' code makes of it.
+		// Concurrent inserts of one key deadlock: the documents' code treats that as
+		// busy.
 		err = fmt.Errorf("%w: %v", impls.ErrBusy, err)
 	}
 	if !errors.Is(err, impls.ErrUnknown) {
-		delete(c.mine, at)
+		delete(c.record, at)
 	}
 	return err
 }
 
-// remove deletes the row of key, whoever's it is: nil, or ErrLost if there was
-// none.
+// remove deletes the row of key, of any owner: nil, or ErrLost if there was none.
 func (c *orderClient) remove(ctx context.Context, doing, key string) error {
 	return c.must(ctx, doing, key, "DELETE FROM "+c.table+" WHERE order_id = ?", key)
 }
 
-// must runs a statement that changes one row unless the lock was lost. The
-// server may refuse for a moment, by a deadlock with inserts of the key; then it
-// is asked again.
+// must runs a statement that changes one row unless the lock was lost. It retries after a
+// deadlock with inserts of the key.
 func (c *orderClient) must(ctx context.Context, doing, key, stmt string, args ...any) error {
 	rows, err := c.persist(ctx, doing, key, stmt, args...)
 	if err == nil && rows == 0 {
@@ -94,7 +91,7 @@ func (c *orderClient) must(ctx context.Context, doing, key, stmt string, args ..
 	return err
 }
 
-// persist is change, repeated as long as the server refuses for the moment.
+// persist is change, repeated after deadlocks.
 func (c *orderClient) persist(ctx context.Context, doing, key, stmt string, args ...any) (int64, error) {
 	for {
 		rows, err := c.change(ctx, doing, key, stmt, args...)
@@ -104,7 +101,7 @@ func (c *orderClient) persist(ctx context.Context, doing, key, stmt string, args
 	}
 }
 
-// change runs a statement to its end and tells how many rows it changed.
+// change runs a statement to its end and returns the number of changed rows.
 func (c *orderClient) change(ctx context.Context, doing, key, stmt string, args ...any) (rows int64, err error) {
 	if err := started(ctx, doing, key); err != nil {
 		return 0, err
@@ -117,20 +114,19 @@ func (c *orderClient) change(ctx context.Context, doing, key, stmt string, args 
 	if err != nil {
 		return 0, c.fail(doing, key, err)
 	}
-	rows, _ = res.RowsAffected() // the driver has it from the reply
+	rows, _ = res.RowsAffected() // the driver takes it from the reply
 	return rows, nil
 }
 
-// hold is the hold of an attempt, which free ends on the server.
+// hold is the hold of an attempt that free releases.
 func (c *orderClient) hold(key string, a impls.Attempt, free func(ctx context.Context) error) *hold {
 	return newHold(key, a, nil, func(ctx context.Context) error { return c.finish(ctx, "release", claim{key, a}, free) })
 }
 
-// finish ends what an attempt may have by free, unless it is known to have
-// nothing. What is still under way on connections given up is settled first:
-// a delete that comes late would free another's lock.
+// finish ends an attempt with free, unless it certainly has nothing. It first ends the requests
+// on abandoned connections: a late delete would free another client's lock.
 func (c *orderClient) finish(ctx context.Context, doing string, at claim, free func(ctx context.Context) error) error {
-	if _, may := c.mine[at]; !may {
+	if _, may := c.record[at]; !may {
 		return impls.ErrLost
 	}
 	if err := started(ctx, doing, at.key); err != nil {
@@ -142,16 +138,16 @@ func (c *orderClient) finish(ctx context.Context, doing string, at claim, free f
 	err := free(ctx)
 	switch {
 	case errors.Is(err, impls.ErrUnknown):
-		c.mine[at] = false
+		c.record[at] = false
 	case impls.Definite(err):
-		delete(c.mine, at)
+		delete(c.record, at)
 	}
 	return err
 }
 
 // others counts the attempts, other than at, that certainly hold at's key.
 func (c *orderClient) others(at claim) (n int) {
-	for other, certain := range c.mine {
+	for other, certain := range c.record {
 		if certain && other.key == at.key && other != at {
 			n++
 		}
@@ -159,12 +155,11 @@ func (c *orderClient) others(at claim) (n int) {
 	return n
 }
 
-// forgetDoubts drops the attempts on key that are in doubt, once it is sure
-// that they have nothing.
-func (c *orderClient) forgetDoubts(key string) {
-	for at, certain := range c.mine {
+// forgetUnknown drops the unknown attempts on key, once they certainly have nothing.
+func (c *orderClient) forgetUnknown(key string) {
+	for at, certain := range c.record {
 		if !certain && at.key == key {
-			delete(c.mine, at)
+			delete(c.record, at)
 		}
 	}
 }

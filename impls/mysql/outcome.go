@@ -11,18 +11,15 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// errRefused marks a refusal that says nothing of the lock, only of the moment
-// (a deadlock, a wait for the row that took too long): a blocking acquire asks
-// again. It is an ErrFailed, too.
-var errRefused = errors.New("refused for now")
+// errRefused marks a temporary error that shows nothing about the lock (a deadlock, a timeout of
+// a row wait): a blocking acquire retries. It wraps ErrFailed.
+var errRefused = errors.New("temporarily rejected")
 
-// rules is the table from driver errors to outcomes. What it does not list is
-// unknown: a connection that broke, a context that ended in the middle, a
-// statement that was killed, a server that shuts down.
+// rules is the table from driver errors to outcomes. What it does not list is unknown: a broken
+// connection, a context that ended during a request, a killed statement, a server shutdown.
 func rules() impls.Rules {
-	// By these nothing was sent. The driver returns ErrBadConn only then, since
-	// database/sql may send again after it; what it may have sent comes back as
-	// ErrInvalidConn.
+	// These mean that nothing was sent. The driver returns ErrBadConn only then, since
+	// database/sql may send again after it; after a request it returns ErrInvalidConn.
 	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly, errOutside), impls.NotConnected())
 	for _, a := range answers() {
 		rs = append(rs, impls.Rule{Name: a.name, Match: func(err error) bool { return isNumber(err, a.number) }, Outcome: a.outcome})
@@ -32,7 +29,7 @@ func rules() impls.Rules {
 
 const (
 	duplicateEntry   = 1062
-	lockNowait       = 3572 // MySQL, to a NOWAIT; MariaDB says lockWaitTimeout
+	lockNowait       = 3572 // MySQL, for NOWAIT; MariaDB returns lockWaitTimeout
 	lockWaitTimeout  = 1205
 	queryInterrupted = 1317 // a statement that was killed
 
@@ -40,26 +37,26 @@ const (
 	readOnlyMode      = 1836
 )
 
-// answer is an error of the server, by its number, and what it means for a
-// single statement in a transaction of its own.
+// answer is an error number of the server, and its outcome for a single statement in its own
+// transaction.
 type answer struct {
 	number  uint16
 	name    string
 	outcome error
 }
 
-// answers are the server's errors that settle what became of a statement:
-// somebody else's row or lock is there, or it certainly had no effect.
+// answers are the server's errors with a definite outcome of a statement: another client's row
+// or lock exists, or the statement had no effect.
 func answers() []answer {
-	moment := fmt.Errorf("%w: %w", impls.ErrFailed, errRefused) // worth asking again
+	moment := fmt.Errorf("%w: %w", impls.ErrFailed, errRefused) // retry
 	return []answer{
 		{duplicateEntry, "ER_DUP_ENTRY", impls.ErrBusy},
 		{lockNowait, "ER_LOCK_NOWAIT", impls.ErrBusy},
-		// Rolled back: by a deadlock, or because another server's transaction that
-		// changed the same row was first.
+		// Rolled back: by a deadlock, or because another server's transaction changed the
+		// same row first.
 		{1213, "ER_LOCK_DEADLOCK", moment},
 		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", moment},       // rolled back
-		{outsideGroup, "ER_UNKNOWN_COM_ERROR", impls.ErrFailed}, // before it is carried out
+		{outsideGroup, "ER_UNKNOWN_COM_ERROR", impls.ErrFailed}, // not executed
 		{1040, "ER_CON_COUNT_ERROR", impls.ErrFailed},
 		{1203, "ER_TOO_MANY_USER_CONNECTIONS", impls.ErrFailed},
 		{1044, "ER_DBACCESS_DENIED_ERROR", impls.ErrFailed},
@@ -71,7 +68,7 @@ func answers() []answer {
 		{1146, "ER_NO_SUCH_TABLE", impls.ErrFailed},
 		{1054, "ER_BAD_FIELD_ERROR", impls.ErrFailed},
 		{1064, "ER_PARSE_ERROR", impls.ErrFailed},
-		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // some versions of Galera refuse GET_LOCK so
+		{1235, "ER_NOT_SUPPORTED_YET", impls.ErrFailed}, // some versions of Galera reject GET_LOCK so
 		{preventedByOption, "ER_OPTION_PREVENTS_STATEMENT", impls.ErrFailed},
 		{1792, "ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION", impls.ErrFailed},
 		{readOnlyMode, "ER_READ_ONLY_MODE", impls.ErrFailed},
@@ -80,8 +77,7 @@ func answers() []answer {
 	}
 }
 
-// outcome gives err the name of what became of the call that was doing it to
-// key, keeping err.
+// outcome adds the outcome to err, of the given call and key.
 func outcome(doing, key string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, key, rules().Outcome(err))
 }

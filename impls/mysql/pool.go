@@ -10,18 +10,18 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// pool is where transactions draw their connections: a client's own, which
-// opens as many as are asked for, or one that the clients of a process share,
-// which opens a few and has everybody else wait. It is safe for concurrent use.
+// pool has the connections of transactions: a client's own, which opens as many as needed, or
+// one shared by the clients of a process, which opens a few and makes other clients wait. It is
+// safe for concurrent use.
 type pool struct {
 	db *sql.DB
 
 	mu sync.Mutex
-	// known are the server's names for the connections, by the driver's.
+	// known are the connections' identities, by the driver's connection.
 	known map[any]identity
 }
 
-// openPool opens a pool of at most size connections; 0 is any number.
+// openPool opens a pool of at most size connections; 0 means no limit.
 func openPool(cfg impls.Config, size int) (*pool, error) {
 	db, _, err := openDB(cfg, options{wait: rowWait, transactions: true})
 	if err != nil {
@@ -32,7 +32,7 @@ func openPool(cfg impls.Config, size int) (*pool, error) {
 	return &pool{db: db, known: make(map[any]identity)}, nil
 }
 
-// idleConnections is how many connections a client's own pool keeps for later.
+// idleConnections is the number of idle connections that a client's own pool keeps.
 const idleConnections = 8
 
 // sharedPool is the pool of cfg.Shared, by the recipe's id.
@@ -43,16 +43,16 @@ func sharedPool(cfg impls.Config, id string) (*pool, error) {
 	}
 	p, ok := shared.(*pool)
 	if !ok {
-		return nil, fmt.Errorf("open %s client: what is shared under this name is a %T, not its pool of connections", id, shared)
+		return nil, fmt.Errorf("open %s client: the shared value of this name is a %T, not its pool of connections", id, shared)
 	}
 	return p, nil
 }
 
-// Close closes the connections that nobody has drawn.
+// Close closes the idle connections.
 func (p *pool) Close() error { return p.db.Close() }
 
-// draw takes a connection out of the pool, and waits until there is one. Its
-// errors are ConnectErrors.
+// draw takes a connection out of the pool, and waits until there is one. Its errors are
+// ConnectErrors.
 func (p *pool) draw(ctx context.Context) (*session, error) {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *pool) draw(ctx context.Context) (*session, error) {
 	who, ok := p.lookUp(name)
 	if !ok {
 		if who, err = identify(ctx, conn); err == nil {
-			err = p.learn(ctx, conn, name, who)
+			err = p.add(ctx, conn, name, who)
 		}
 		if err != nil {
 			return nil, err
@@ -82,9 +82,8 @@ func (p *pool) lookUp(name any) (identity, bool) {
 	return who, ok
 }
 
-// learn remembers what the server calls conn. It ends the transaction that
-// asking began.
-func (p *pool) learn(ctx context.Context, conn *sql.Conn, name any, who identity) error {
+// add stores the identity of conn. It ends the transaction that reading the identity began.
+func (p *pool) add(ctx context.Context, conn *sql.Conn, name any, who identity) error {
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		giveUp(conn)
 		return &impls.ConnectError{Err: err}
@@ -92,7 +91,7 @@ func (p *pool) learn(ctx context.Context, conn *sql.Conn, name any, who identity
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.known) > p.db.Stats().OpenConnections {
-		clear(p.known) // most of them are closed by now; the others are asked again
+		clear(p.known) // most are closed by now; the others are identified again
 	}
 	p.known[name] = who
 	return nil

@@ -12,29 +12,28 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// replicated is the topology of a primary and its replicas, one of which may be
-// made the primary in its place.
+// replicated is the topology of a primary and its replicas, one of which may replace the
+// primary.
 const replicated = "replicated"
 
-// anywhere lists the topologies of recipes that need one server: it may be the
-// primary of several. Rows reach the replicas later, and locks of connections
-// never do.
+// anywhere lists the topologies of recipes that need one server, which may be the primary of
+// several. Replication of rows is asynchronous, and locks of connections are not replicated.
 func anywhere() []string { return []string{"single", replicated} }
 
-// servers connects to one of several servers that serves now: to whichever takes
-// writes, or to any of a group. Nobody tells a client which does: it asks each
-// that it connects to. It is safe for concurrent use.
+// servers connects to the server that takes writes, or to any server of a group. No server
+// announces that: the client asks each server that it connects to. It is safe for concurrent
+// use.
 type servers struct {
 	addresses []string
 	servers   []driver.Connector // in their order
-	timeout   time.Duration      // for one of them
-	ask       string             // finds a row at one that serves
-	none      error              // it found none
-	last      atomic.Int64       // by index, who served when last asked
+	timeout   time.Duration      // of one connect
+	ask       string             // returns a row on a usable server
+	none      error              // the error if it returned none
+	last      atomic.Int64       // index of the last usable server
 }
 
-// newServers are those of cfg, whose connectors are to be added. Clients of a
-// group begin with one server each, in turn.
+// newServers are the servers of cfg; the caller adds the connectors. Clients of a group start
+// with one server each, in turn.
 func newServers(cfg impls.Config) *servers {
 	to := &servers{addresses: cfg.Addresses, timeout: cfg.Timeout / time.Duration(len(cfg.Addresses)), ask: askPrimary, none: errReadOnly}
 	if cfg.Topology == galera {
@@ -44,10 +43,10 @@ func newServers(cfg impls.Config) *servers {
 	return to
 }
 
-// Driver is for database/sql.
+// Driver implements driver.Connector.
 func (p *servers) Driver() driver.Driver { return p.servers[0].Driver() }
 
-// Connect tries the servers in turn, beginning with the one that served last.
+// Connect tries the servers in turn, starting with the last usable one.
 func (p *servers) Connect(ctx context.Context) (driver.Conn, error) {
 	first := int(p.last.Load())
 	var errs []error
@@ -80,22 +79,22 @@ func (p *servers) try(ctx context.Context, server driver.Connector) (driver.Conn
 var (
 	// errReadOnly: a server takes no writes, or none any more.
 	errReadOnly = errors.New("the server takes no writes")
-	// errOutside: a server is not of the group, or not yet again.
-	errOutside = errors.New("the server is outside the group of most servers")
+	// errOutside: a server is not in the group, or not yet again.
+	errOutside = errors.New("the server is outside the majority of the group")
 )
 
-// askPrimary finds a row if the server takes writes.
+// askPrimary returns a row if the server takes writes.
 const askPrimary = "SELECT 1 FROM DUAL WHERE NOT @@global.read_only"
 
-// serves asks the server at the end of conn.
+// serves checks the server of conn.
 func (p *servers) serves(ctx context.Context, conn driver.Conn) error {
-	asking, ok := conn.(driver.QueryerContext)
+	queryer, ok := conn.(driver.QueryerContext)
 	if !ok {
-		return fmt.Errorf("ask whether it takes writes: a %T cannot", conn)
+		return fmt.Errorf("check that the server takes writes: a %T has no queries", conn)
 	}
-	rows, err := asking.QueryContext(ctx, p.ask, nil)
+	rows, err := queryer.QueryContext(ctx, p.ask, nil)
 	if err != nil {
-		return fmt.Errorf("ask whether it takes writes: %w", err)
+		return fmt.Errorf("check that the server takes writes: %w", err)
 	}
 	defer rows.Close()
 	err = rows.Next(make([]driver.Value, 1))
@@ -105,8 +104,8 @@ func (p *servers) serves(ctx context.Context, conn driver.Conn) error {
 	return err
 }
 
-// left reports whether err is the answer of a server that takes no writes any
-// more, of several among which another may: then the connection is of no use.
+// left reports whether err means that the server takes no writes any more, while another one may:
+// then the connection is of no use.
 func (c *client) left(err error) bool {
 	switch c.cfg.Topology {
 	case replicated:
@@ -117,9 +116,8 @@ func (c *client) left(err error) bool {
 	return false
 }
 
-// writable is one more condition of a statement that locks rows, for a server that
-// may be replaced: it finds none once that takes no writes any more. It would go on
-// to lock them.
+// writable is a further condition of a statement that locks rows, for a server that may be
+// replaced: it matches no row once the server takes no writes, since that would still lock rows.
 func writable(cfg impls.Config) string {
 	if cfg.Topology == replicated {
 		return " AND NOT @@global.read_only"

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package.
+// Recipes lists the recipes of this package: a new recipe is a file and a line here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		leaseRow{}, getLock{},
@@ -18,19 +18,18 @@ func Recipes() []impls.Recipe {
 	}
 }
 
-// anyTTL is what recipes have in common in which a TTL means nothing.
+// anyTTL is the common part of recipes without a lease.
 type anyTTL struct{}
 
 // CheckTTL accepts every TTL.
 func (anyTTL) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
-// atOnce is the takeover bound of locks that end with a connection. The server
-// ends an idle one as soon as it sees its end, which does not depend on the TTL.
-// A second is ample.
+// atOnce is the takeover bound of locks that end with a connection. The server ends an idle
+// connection as soon as it detects its end, which does not depend on the TTL. A second is ample.
 func atOnce(time.Duration) time.Duration { return time.Second }
 
-// retryUntilAcquired is an Acquire whose ask waits in the server: it asks until the answer
-// is neither that the lock is still busy nor a refusal of the moment.
+// retryUntilAcquired is an Acquire whose ask waits in the server: it repeats ask while that is
+// busy or temporarily rejected.
 func retryUntilAcquired(ctx context.Context, cfg impls.Config, key string, ask func() (impls.Hold, error)) (impls.Hold, error) {
 	for {
 		h, err := ask()
@@ -48,8 +47,7 @@ func retryUntilAcquired(ctx context.Context, cfg impls.Config, key string, ask f
 	}
 }
 
-// started tells why a call whose context is over sends nothing; nil if it is
-// not.
+// started returns why a call with an ended context sends nothing, or nil.
 func started(ctx context.Context, doing, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))

@@ -15,13 +15,14 @@ import (
 // The steps of the recipes that lock rows, besides impls.StepWaiting.
 const (
 	// stepDraw is before a connection is drawn from the pool.
+	// stepDraw: a connection is drawn from the pool next.
 	stepDraw impls.Step = "draw"
-	// stepRollback is when the row was refused, before the transaction ends.
+	// stepRollback: the row is busy, and the transaction ends next.
 	stepRollback impls.Step = "rollback"
 )
 
-// rowWait is how long a statement waits for a row, at most: the server's own
-// default. Asking again means standing at the end of the queue again.
+// rowWait is how long a statement waits for a row, at most: the server's own default. The next one
+// starts at the end of the queue.
 const rowWait = 50 * time.Second
 
 func (r rowTable) open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
@@ -40,7 +41,7 @@ func (r rowTable) open(ctx context.Context, cfg impls.Config) (impls.Client, err
 		side.Close()
 		return nil, err
 	}
-	// Others may have drawn all connections of a shared pool already.
+	// A shared pool may have no connection left.
 	if rc.own {
 		s, err := rc.pool.draw(ctx)
 		if err != nil {
@@ -52,8 +53,8 @@ func (r rowTable) open(ctx context.Context, cfg impls.Config) (impls.Client, err
 	return rc, nil
 }
 
-// rowLockClient draws a connection for every attempt. Its client is beside
-// them, to end what was given up.
+// rowLockClient draws a connection for every attempt. Its client has a separate one, to end
+// abandoned connections.
 type rowLockClient struct {
 	*client
 	rowTable
@@ -65,10 +66,10 @@ type rowLockClient struct {
 // stake is the connection on which an attempt may have its row, or wait for it.
 type stake struct {
 	s    *session
-	seen bool // the server said so of the connection, given up
+	seen bool // the server had a transaction on the abandoned connection
 }
 
-// Close ends what this client has drawn, and the pool if it is its own.
+// Close closes the drawn connections, and the pool if it is the client's own.
 func (c *rowLockClient) Close() error {
 	for _, at := range c.stakes {
 		giveUp(at.s.conn) // closing twice does no harm
@@ -88,7 +89,7 @@ func (c *rowLockClient) TryAcquire(ctx context.Context, key string, a impls.Atte
 	return c.ask(ctx, key, a, false)
 }
 
-// ask begins a transaction that has the row, or waits for it.
+// ask begins a transaction that holds the row, or waits for it.
 func (c *rowLockClient) ask(ctx context.Context, key string, a impls.Attempt, patient bool) (impls.Hold, error) {
 	c.cfg.Reach(ctx, stepDraw)
 	if err := started(ctx, "acquire", key); err != nil {
@@ -112,13 +113,13 @@ func (c *rowLockClient) ask(ctx context.Context, key string, a impls.Attempt, pa
 	return newHold(key, a, s.broken, func(ctx context.Context) error { return c.finish(ctx, "release", at) }), nil
 }
 
-// refused names the outcome of a SELECT that was answered by err. If the server
-// said it the transaction may have other rows still, of a table without an
-// index, and is rolled back: then nothing is open, whatever was said.
+// refused returns the outcome of a SELECT that failed with err. After an error of the server the
+// transaction may still have other rows, of a table without an index, and is rolled back: then
+// the outcome is definite.
 func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patient bool, err error) error {
 	doing := "acquire"
-	var said *mysql.MySQLError
-	if !errors.As(err, &said) && !errors.Is(err, sql.ErrNoRows) {
+	var reply *mysql.MySQLError
+	if !errors.As(err, &reply) && !errors.Is(err, sql.ErrNoRows) {
 		err = outcome(doing, at.key, err)
 		if errors.Is(err, impls.ErrUnknown) {
 			c.abandon(s)
@@ -128,11 +129,11 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 		}
 		return err
 	}
-	if said == nil && c.cfg.Topology == replicated {
+	if reply == nil && c.cfg.Topology == replicated {
 		err = fmt.Errorf("its row is missing, or %w any more", errReadOnly)
 	}
 	if c.left(err) {
-		giveUp(s.conn) // others would draw it again; it has no row
+		giveUp(s.conn) // or the pool would use it again; it has no row
 		delete(c.stakes, at)
 		return outcome(doing, at.key, err)
 	}
@@ -141,11 +142,11 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 		return end
 	}
 	switch {
-	case said == nil:
+	case reply == nil:
 		return fmt.Errorf("acquire %s: %w: its row is missing; prepare the key first", at.key, impls.ErrFailed)
-	case said.Number == queryInterrupted && ctx.Err() != nil:
+	case reply.Number == queryInterrupted && ctx.Err() != nil:
 		return impls.GaveUp(at.key, ctx.Err())
-	case said.Number == lockWaitTimeout && !patient:
+	case reply.Number == lockWaitTimeout && !patient:
 		return impls.ErrBusy
 	}
 	if out := outcome(doing, at.key, err); !errors.Is(out, impls.ErrUnknown) {
@@ -154,8 +155,8 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 	return fmt.Errorf("acquire %s: %w: %w", at.key, impls.ErrFailed, err)
 }
 
-// end ends the transaction of an attempt, and gives its connection back to the
-// pool, or up if the answer is in doubt.
+// end ends the transaction of an attempt, and returns its connection to the pool, or abandons it
+// if the outcome is unknown.
 func (c *rowLockClient) end(ctx context.Context, doing string, at claim, stmt string) error {
 	s := c.stakes[at].s
 	if err := c.quick(ctx, s, stmt); err != nil {
@@ -163,12 +164,12 @@ func (c *rowLockClient) end(ctx context.Context, doing string, at claim, stmt st
 		return fmt.Errorf("%s %s: %w: %w", doing, at.key, impls.ErrUnknown, err)
 	}
 	delete(c.stakes, at)
-	s.conn.Close() // which is how database/sql calls it
+	s.conn.Close() // returns it to the pool
 	return nil
 }
 
-// finish commits the transaction of an attempt: nil, or ErrLost if it had none
-// or its connection was given up, and is gone by now.
+// finish commits the transaction of an attempt: nil, or ErrLost if it had none or its connection
+// was abandoned, and is gone by now.
 func (c *rowLockClient) finish(ctx context.Context, doing string, at claim) error {
 	st := c.stakes[at]
 	if st == nil {
@@ -187,8 +188,8 @@ func (c *rowLockClient) finish(ctx context.Context, doing string, at claim) erro
 	return impls.ErrLost
 }
 
-// Cleanup ends the transaction of the attempt. If its connection was given up,
-// it kills that, and answers when the server has it no more.
+// Cleanup ends the transaction of the attempt. If its connection was abandoned, it kills that, and
+// returns when the server has ended it.
 func (c *rowLockClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	at := claim{key, a}
 	st := c.stakes[at]
@@ -206,8 +207,7 @@ func (c *rowLockClient) Cleanup(ctx context.Context, key string, a impls.Attempt
 	return err
 }
 
-// look asks whether the server has a transaction of dead, which has its row or
-// waits for it.
+// look reports whether the server has a transaction of dead, which holds its row or waits for it.
 func (c *rowLockClient) look(ctx context.Context, dead *session) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil || s.server != dead.server {
@@ -223,8 +223,7 @@ WHERE id = ? AND host = ?`, dead.id, dead.host)
 		if n.Int64 > 0 || !again {
 			return n.Int64 > 0, nil
 		}
-		// The server answers this question from a copy as long as that is no
-		// older than 100 ms.
+		// The server answers from a copy that may be up to 100 ms old.
 		if err := c.cfg.Clock.Sleep(ctx, 150*time.Millisecond); err != nil {
 			return false, err
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// rowTable is a table of which a row is locked.
+// rowTable is a table whose rows are locked.
 type rowTable struct {
-	recipe string // whose table it is
+	recipe string
 	table  string
-	index  string // one on the keys, with a comma before it; or ""
+	index  string // an index on the keys, after a comma; or ""
 }
 
-// prepare creates the table, and a row for each key: what is not there cannot
-// be locked. Rows that are there may be locked, and stay as they are.
+// prepare creates the table, and a row for each key, since a missing row cannot be locked. Existing
+// rows may be locked, and remain.
 func (r rowTable) prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	c, err := createTable(ctx, cfg, r.recipe, "CREATE TABLE IF NOT EXISTS "+r.table+` (
   id          INT            NOT NULL AUTO_INCREMENT PRIMARY KEY,

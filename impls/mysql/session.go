@@ -17,34 +17,32 @@ import (
 
 // options of a client's driver, apart from cfg.
 type options struct {
-	// wait is how long a statement may lawfully take to answer, on top of
-	// cfg.Timeout.
+	// wait is how long a statement may wait in the server, in addition to cfg.Timeout.
 	wait time.Duration
 	// foundRows counts the rows that matched instead of those that changed.
 	foundRows bool
-	// transactions last until they are committed: every statement is part of
-	// one, and waits for a row as long as wait says.
+	// transactions: every statement is part of a transaction that lasts until its commit, and
+	// waits for a row as long as wait.
 	transactions bool
 }
 
-// client is one client's part of a database: one connection, on which every
-// statement of its locks is sent, so that database/sql neither picks another
-// one nor sends anything twice.
+// client is one client of a database with one connection for all statements of its locks, so that
+// database/sql neither picks another connection nor sends anything twice.
 type client struct {
 	cfg  impls.Config
 	db   *sql.DB
-	to   *servers   // whom db connects to
-	s    *session   // nil: none, connect when it is needed
-	past []*session // given up in doubt, and not yet known to be gone
+	to   *servers   // the servers that db connects to
+	s    *session   // nil: connect at the next use
+	past []*session // abandoned, and perhaps still on the server
 }
 
-// identity is what the server calls a connection.
+// identity is the server's identification of a connection.
 type identity struct {
 	id uint64
-	// host is the client's end as the server sees it. With the id it names the
-	// connection even after a restart, when the ids begin again.
+	// host is the client's address as the server sees it. With the id it identifies the
+	// connection even after a restart, when the ids start again.
 	host string
-	// server is the number that tells servers of one topology apart.
+	// server is the server id, which differs within a topology.
 	server uint64
 }
 
@@ -52,9 +50,9 @@ type identity struct {
 type session struct {
 	identity
 	conn *sql.Conn
-	// broken is closed when the connection was found broken or given up.
+	// broken is closed when the connection was found broken or was abandoned.
 	broken chan struct{}
-	// locks that the connection may hold, by name (get-lock only).
+	// locks that the connection may hold, by name (mysql/get-lock only).
 	locks map[string]*grant
 }
 
@@ -71,18 +69,18 @@ func open(ctx context.Context, cfg impls.Config, opt options) (*client, error) {
 	return c, nil
 }
 
-// unconnected is a client that connects when it is first used.
+// unconnected is a client that connects at its first use.
 func unconnected(cfg impls.Config, opt options) (*client, error) {
 	db, to, err := openDB(cfg, opt)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(2)  // the client's own, and one to kill with
-	db.SetMaxIdleConns(-1) // what is let go is closed
+	db.SetMaxOpenConns(2)  // the client's own, and one for KILL
+	db.SetMaxIdleConns(-1) // close released connections
 	return &client{cfg: cfg, db: db, to: to}, nil
 }
 
-// openDB opens what connects to the servers that a client may choose from.
+// openDB opens a database/sql pool on the servers of cfg.
 func openDB(cfg impls.Config, opt options) (*sql.DB, *servers, error) {
 	if n := len(cfg.Addresses); n == 0 || n > 1 && !several(cfg) {
 		return nil, nil, fmt.Errorf("open mysql client: want the address of one server, got %d", n)
@@ -100,14 +98,14 @@ func openDB(cfg impls.Config, opt options) (*sql.DB, *servers, error) {
 		connects = to.servers[0]
 	}
 	db := sql.OpenDB(connects)
-	db.SetConnMaxLifetime(0) // nothing ends by its age
+	db.SetConnMaxLifetime(0) // no connection ends because of its age
 	return db, to, nil
 }
 
 // connector connects to one server.
 func connector(cfg impls.Config, opt options, address string) (driver.Connector, error) {
-	// The server must give up waiting for a row before the client gives up on
-	// the server, or the statement would be carried out unseen.
+	// The server must stop waiting for a row before the client stops waiting for the server, or
+	// the statement would be executed unseen.
 	autocommit, rowWait := "1", max(1, int(cfg.Timeout/time.Second)-1)
 	if opt.transactions {
 		autocommit, rowWait = "0", int(opt.wait/time.Second)
@@ -117,7 +115,7 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	conf.Addr = address
 	conf.User, conf.Passwd, conf.DBName = cfg.Account.User, cfg.Account.Password, cfg.Account.Database
 	conf.DialFunc = cfg.Dial
-	conf.Logger = &mysql.NopLogger{} // what it would print is in the errors
+	conf.Logger = &mysql.NopLogger{} // its messages are in the errors
 	conf.Timeout = cfg.Timeout
 	conf.WriteTimeout = cfg.Timeout
 	conf.ReadTimeout = cfg.Timeout + opt.wait
@@ -125,8 +123,8 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	conf.ClientFoundRows = opt.foundRows
 	conf.Params = map[string]string{
 		"autocommit": autocommit,
-		// 24 days, the most that every platform takes: a client that holds a
-		// lock in silence must not be cut off for it.
+		// 24 days, the most that every platform accepts: a silent holder must not be
+		// disconnected.
 		"wait_timeout":             "2147483",
 		"innodb_lock_wait_timeout": strconv.Itoa(rowWait),
 	}
@@ -136,8 +134,7 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	return mysql.NewConnector(conf)
 }
 
-// Close frees the connection and with it, if the server sees it, the locks
-// that are bound to it.
+// Close closes the connection and so, when the server detects it, ends the locks bound to it.
 func (c *client) Close() error {
 	if c.s != nil {
 		c.s.conn.Close()
@@ -146,8 +143,8 @@ func (c *client) Close() error {
 	return c.db.Close()
 }
 
-// session returns the client's connection, and connects if it has none. Its
-// errors are ConnectErrors.
+// session returns the client's connection, and connects if it has none. Its errors are
+// ConnectErrors.
 func (c *client) session(ctx context.Context) (*session, error) {
 	if c.s != nil {
 		return c.s, nil
@@ -169,8 +166,7 @@ func newSession(who identity, conn *sql.Conn) *session {
 	return &session{identity: who, conn: conn, broken: make(chan struct{})}
 }
 
-// identify asks what the server calls conn, and gives conn up if that fails.
-// Its errors are ConnectErrors.
+// identify reads the identity of conn, and closes conn if that fails. Its errors are ConnectErrors.
 func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	err = conn.QueryRowContext(ctx,
 		"SELECT id, host, @@server_id FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&who.id, &who.host, &who.server)
@@ -181,8 +177,8 @@ func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	return who, nil
 }
 
-// discard gives the connection up because something on it is in doubt: a
-// statement may still be on its way or running.
+// discard abandons the connection because of an unknown outcome: a statement may still be under way
+// or running.
 func (c *client) discard() {
 	if c.s != nil {
 		c.abandon(c.s)
@@ -190,14 +186,14 @@ func (c *client) discard() {
 	}
 }
 
-// abandon closes s in doubt, and remembers that the server may have it still.
+// abandon closes s, and records that the server may still have it.
 func (c *client) abandon(s *session) {
 	giveUp(s.conn)
 	close(s.broken)
 	c.past = append(c.past, s)
 }
 
-// abandoned reports whether s was closed in doubt.
+// abandoned reports whether s was abandoned.
 func (s *session) abandoned() bool {
 	select {
 	case <-s.broken:
@@ -207,19 +203,16 @@ func (s *session) abandoned() bool {
 	}
 }
 
-// giveUp closes conn, whatever state it is in, so that nothing can use it
-// again.
+// giveUp closes conn, in any state, so that it is not used again.
 func giveUp(conn *sql.Conn) {
-	// ErrBadConn makes database/sql close the driver's connection instead of
-	// keeping it for others.
+	// ErrBadConn makes database/sql close the driver's connection instead of keeping it.
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()
 }
 
-// settle makes sure that no connection given up in doubt is left on the
-// server, so that nothing sent on one can have an effect any more. It kills
-// what is left, and waits until it is gone. As long as it has not done that,
-// all is open, so its errors are ErrUnknown.
+// settle ends all abandoned connections on the server, so that nothing sent on them can have an
+// effect later. It kills them, and waits until they are gone. Until then all outcomes are open, so
+// its errors are ErrUnknown.
 func (c *client) settle(ctx context.Context, doing, key string) error {
 	for len(c.past) > 0 {
 		s, err := c.session(ctx)
@@ -234,10 +227,9 @@ func (c *client) settle(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// bury kills the connection of dead, by statements on s, until the server has
-// it no more. One to a server that was the primary before is past: whatever is
-// still carried out there does not come to the others, unless that server is
-// made the primary again with writes that they never had.
+// bury kills the connection of dead, with statements on s, until the server has ended it. A
+// connection to a former primary is ignored: nothing executed there reaches the other servers,
+// unless that server becomes the primary again with writes that they never received.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
 	switch {
 	case dead.server == s.server:
@@ -263,8 +255,7 @@ func (c *client) bury(ctx context.Context, s, dead *session) error {
 		})
 }
 
-// noSuchThread is the number of the server's error for a KILL of a connection
-// that is gone.
+// noSuchThread is the server's error number for a KILL of a connection that is gone.
 const noSuchThread = 1094
 
 func isNumber(err error, number uint16) bool {
@@ -272,15 +263,14 @@ func isNumber(err error, number uint16) bool {
 	return errors.As(err, &me) && me.Number == number
 }
 
-// fail names the outcome of err, and gives the connection up unless the server
-// itself answered with something definite, which leaves it in order, and is to be
-// asked again.
+// fail returns the outcome of err, and abandons the connection unless the server itself returned a
+// definite error and can be used again.
 func (c *client) fail(doing, key string, err error) error {
 	out := outcome(doing, key, err)
 	var me *mysql.MySQLError
-	switch doubt := errors.Is(out, impls.ErrUnknown); {
-	case !doubt && errors.As(err, &me) && !c.left(err):
-	case doubt || c.s == nil || len(c.s.locks) > 0:
+	switch isUnknown := errors.Is(out, impls.ErrUnknown); {
+	case !isUnknown && errors.As(err, &me) && !c.left(err):
+	case isUnknown || c.s == nil || len(c.s.locks) > 0:
 		c.discard()
 	default:
 		c.drop()
@@ -288,8 +278,7 @@ func (c *client) fail(doing, key string, err error) error {
 	return out
 }
 
-// drop closes the connection, which holds nothing, and on which nothing is in
-// doubt.
+// drop closes the connection, which holds nothing and has no unknown outcome.
 func (c *client) drop() {
 	giveUp(c.s.conn)
 	close(c.s.broken)

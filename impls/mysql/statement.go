@@ -8,13 +8,12 @@ import (
 	"strconv"
 )
 
-// exec runs a statement on s, the client's connection, which answers within
-// cfg.Timeout. When ctx ends meanwhile the statement is not cut off on the
-// wire, which would break the connection and leave the statement running
-// unseen; the server is asked to end it, and answers.
+// exec runs a statement on s that answers within cfg.Timeout. When ctx ends, the client does not
+// interrupt the statement on the wire, which would break the connection and leave the statement
+// running unseen; it makes the server end the statement, and the server answers.
 //
-// It is also the cheaper way: the driver watches a context by handing each
-// statement to another goroutine and back.
+// That is also cheaper: to watch a context the driver passes each statement to another goroutine
+// and back.
 func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any) (sql.Result, error) {
 	join := c.killWhenEnded(ctx, s, func() {})
 	res, err := s.conn.ExecContext(context.WithoutCancel(ctx), stmt, args...)
@@ -22,10 +21,9 @@ func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any)
 	return res, err
 }
 
-// wait runs a statement that may wait for others, as long as they take, and
-// answers one number or NULL.
-// When ctx ends the server has cfg.Timeout to be told and to answer; after
-// that, or if it cannot be told, the statement is cut off on the wire.
+// wait runs a statement that may wait for other clients, for as long as they hold, and returns a
+// number or NULL. When ctx ends, the server has cfg.Timeout to end the statement; after that, or if
+// the server cannot be reached, the client closes the connection.
 func (c *client) wait(ctx context.Context, s *session, stmt string, args ...any) (n sql.NullInt64, err error) {
 	sctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -38,8 +36,7 @@ func (c *client) wait(ctx context.Context, s *session, stmt string, args ...any)
 	return n, err
 }
 
-// quick runs a statement that waits for nobody, on a connection of those that
-// do.
+// quick runs a statement that does not wait for other clients, on a connection with a long timeout.
 func (c *client) quick(ctx context.Context, s *session, stmt string) error {
 	ctx, cancel := c.shortly(ctx)
 	defer cancel()
@@ -47,40 +44,37 @@ func (c *client) quick(ctx context.Context, s *session, stmt string) error {
 	return err
 }
 
-// shortly is ctx for one statement that waits for nobody, on a connection whose
-// own limit is meant for those that do. It does not end with ctx: a statement
-// that was sent is waited for.
+// shortly is a context for one statement that does not wait for other clients, on a connection whose
+// own timeout is for waiting. It does not end with ctx: a sent statement is waited for.
 func (c *client) shortly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 }
 
-// killWhenEnded has the server end the statement that runs on s once ctx ends,
-// and calls late if the server cannot be told, or has not answered cfg.Timeout
-// later. The function that it returns calls that off, or waits until the
-// server was told, so that the kill hits no later statement.
+// killWhenEnded makes the server end the statement on s when ctx ends, and calls late if the server
+// cannot be reached, or has not answered after cfg.Timeout. The returned function cancels that, or
+// waits until the kill was sent, so that it hits no later statement.
 func (c *client) killWhenEnded(ctx context.Context, s *session, late func()) (join func()) {
 	if ctx.Done() == nil {
 		return func() {}
 	}
-	done, enough := make(chan struct{}), func() bool { return true }
+	done, cancelLate := make(chan struct{}), func() bool { return true }
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
 		if err := c.killStatement(ctx, s); err != nil {
 			late()
 			return
 		}
-		enough = c.cfg.Clock.AfterFunc(c.cfg.Timeout, late)
+		cancelLate = c.cfg.Clock.AfterFunc(c.cfg.Timeout, late)
 	})
 	return func() {
 		if !stop() {
 			<-done
-			enough()
+			cancelLate()
 		}
 	}
 }
 
-// killStatement asks the server, on a connection for that alone, to end what
-// runs on s.
+// killStatement makes the server end the statement on s, on a connection of its own.
 func (c *client) killStatement(ctx context.Context, s *session) error {
 	ctx, cancel := c.shortly(ctx)
 	defer cancel()
@@ -94,8 +88,8 @@ func (c *client) killStatement(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		if who.server != s.server { // where the number is another's
-			return fmt.Errorf("connection %d is to a server that serves no longer", s.id)
+		if who.server != s.server { // the id belongs to another client's connection there
+			return fmt.Errorf("connection %d is to a server that is no longer in use", s.id)
 		}
 	}
 	_, err = conn.ExecContext(ctx, "KILL QUERY "+strconv.FormatUint(s.id, 10))

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxRowName is the most bytes that a key may have in a table.
+	// maxRowName is the maximum length of a key in a table, in bytes.
 	maxRowName = 255
-	// rowsAtOnce is how many rows one INSERT of a Prepare holds.
+	// rowsAtOnce is the number of rows in one INSERT of a Prepare.
 	rowsAtOnce = 500
 )
 
-// createTable sees that a recipe's table is there, and that it can hold keys. It
-// returns the client that it did so with.
+// createTable creates a recipe's table if necessary, after a check of the keys. It returns the
+// client that it used.
 func createTable(ctx context.Context, cfg impls.Config, recipe, create string, keys []string) (*client, error) {
 	for _, key := range keys {
 		if len(key) == 0 || len(key) > maxRowName {
@@ -36,7 +36,7 @@ func createTable(ctx context.Context, cfg impls.Config, recipe, create string, k
 	return c, nil
 }
 
-// addRows inserts a row for each key by insert, an INSERT up to its values.
+// addRows inserts a row for each key with insert, an INSERT up to its values.
 func (c *client) addRows(ctx context.Context, recipe, insert string, keys []string) error {
 	for part := range slices.Chunk(keys, rowsAtOnce) {
 		stmt := insert + strings.Repeat("(?),", len(part)-1) + "(?)"
@@ -44,12 +44,12 @@ func (c *client) addRows(ctx context.Context, recipe, insert string, keys []stri
 		for i, key := range part {
 			args[i] = key
 		}
-		// Whoever holds a row keeps new ones out of the gap before it, or, where
-		// the table has no index, out of the table.
-		for refused := true; refused; {
+		// A holder of a row blocks new rows in the gap before it, or, without an index, in the
+		// whole table.
+		for rejected := true; rejected; {
 			_, err := c.s.conn.ExecContext(ctx, stmt, args...)
-			refused = errors.Is(rules().Outcome(err), errRefused) && ctx.Err() == nil
-			if err != nil && !refused {
+			rejected = errors.Is(rules().Outcome(err), errRefused) && ctx.Err() == nil
+			if err != nil && !rejected {
 				return fmt.Errorf("prepare %s: insert rows: %w", recipe, err)
 			}
 		}
