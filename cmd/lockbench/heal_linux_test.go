@@ -31,7 +31,7 @@ func deadRun(t *testing.T, temp string) string {
 	return dir
 }
 
-const deadRunSaid = "dead run r0123abcd: fault leader-cut-1 was still in force: redis-1 cut off; folder removed, nothing of it was running\n"
+const deadRunSaid = "dead run r0123abcd: fault leader-cut-1 was still in force: redis-1 cut off; folder removed, no process was running\n"
 
 func TestHeal(t *testing.T) {
 	temp := t.TempDir()
@@ -100,7 +100,7 @@ func ignores(pid int, signals []syscall.Signal) bool {
 func TestWatchdogOfAnotherFolder(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command("lockbench", "watchdog", dir).CombinedOutput()
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != int(exitInternal) || !bytes.Contains(out, []byte("no run of ours has such a folder")) {
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != int(exitInternal) || !bytes.Contains(out, []byte("not the folder of a run of this user")) {
 		t.Errorf("%v, %s", err, out)
 	}
 	if _, err := os.Stat(dir); err != nil {

@@ -92,7 +92,7 @@ func TestGroup(t *testing.T) {
 		if !h.leased {
 			recipetest.WantOutcome(t, "release when it is back", recipetest.Settle(t, h.Hold), nil)
 		}
-		release(t, recipetest.RetryUntilAcquired(t, h.record, h.Key()), nil)
+		release(t, recipetest.RetryUntilAcquired(t, h.mine, h.Key()), nil)
 	}
 	do(t, c.Kill, 0)
 	do(t, c.Kill, 1)

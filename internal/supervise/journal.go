@@ -12,12 +12,11 @@ import (
 
 const journalName = "processes.jsonl"
 
-// maxLine bounds a line of the journal; one of a fault names every process that
-// it stops.
+// maxLine bounds a line of the journal; the line of a fault names every process that it stops.
 const maxLine = 1 << 20
 
-// entry is one line of a run's journal: a process that was started, or a fault
-// that is about to be injected, or that was healed.
+// entry is one line of a run's journal: a started process, a fault that is about to be injected,
+// or a healed fault.
 type entry struct {
 	PID       int    `json:"pid,omitempty"`
 	StartTime string `json:"start_time,omitempty"`
@@ -33,13 +32,13 @@ type entry struct {
 
 func (e entry) String() string { return fmt.Sprintf("%s (pid %d)", e.Name, e.PID) }
 
-// inForce says of a fault what it is.
+// inForce describes a fault that was not healed.
 func (e entry) inForce() string {
 	text := "fault " + e.Fault + " was still in force: " + e.What
 	for i, p := range e.Stopped {
 		switch i {
 		case 0:
-			text += "; stopped was " + p.String()
+			text += "; it had stopped " + p.String()
 		default:
 			text += ", " + p.String()
 		}
@@ -55,9 +54,8 @@ func createJournal(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// appendJournal writes e by one write, which the kernel keeps even if we are
-// killed right after it. It begins a new line, for a full disk may have cut short
-// the one before.
+// appendJournal writes e with one write, which survives our death. It begins a new line, since a
+// full disk may have truncated the previous one.
 func appendJournal(f *os.File, e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -69,10 +67,9 @@ func appendJournal(f *os.File, e entry) error {
 	return nil
 }
 
-// readJournal lists what the journal of a run's folder says, nothing if there is
-// none: the processes that were started, and the faults that were not healed,
-// each the last first. An empty line says nothing, and one that was cut short is
-// skipped: its process cannot be named with certainty.
+// readJournal lists the started processes and the unhealed faults in the journal of a run's
+// folder, each the last first; nothing if there is no journal. It skips empty and truncated
+// lines, since a truncated line does not identify its process.
 func readJournal(dir string) (processes, faults []entry, err error) {
 	f, err := os.Open(filepath.Join(dir, journalName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -104,11 +101,10 @@ func readJournal(dir string) (processes, faults []entry, err error) {
 	return processes, faults, nil
 }
 
-// NoteFault writes to the journal that a fault is about to be injected: its id,
-// what it is, and the processes that it leaves stopped. Should this process be
-// killed before FaultHealed, then whoever clears the run away ends what the
-// fault held up, and tells of it. An error forbids the injection: nobody could
-// undo it.
+// NoteFault writes to the journal that a fault is about to be injected: its id, what it is, and
+// the processes that it stops. If this process is killed before FaultHealed, the watchdog or a
+// sweep ends the stopped processes and reports the fault. After an error do not inject the fault:
+// no process could heal it.
 func (r *Run) NoteFault(id, what string, stopped ...*Process) error {
 	e := entry{Fault: id, What: what}
 	for _, p := range stopped {
@@ -117,7 +113,7 @@ func (r *Run) NoteFault(id, what string, stopped ...*Process) error {
 	return r.note(id, e)
 }
 
-// FaultHealed writes to the journal that a fault is no longer in force.
+// FaultHealed writes to the journal that a fault is healed.
 func (r *Run) FaultHealed(id string) error { return r.note(id, entry{Healed: id}) }
 
 func (r *Run) note(id string, e entry) error {

@@ -11,14 +11,13 @@ import (
 	"syscall"
 )
 
-// killOrphans signals what the processes of a dead run had started and left
-// behind: a parent-death signal reaches a child, and not the child's children.
-// Such an orphan stands in the process group of the child that the journal
-// names. The number of that group alone proves nothing, for once all its members
-// had gone it could be given away again; so an orphan must also have begun no
-// earlier than the child, and bear the mark of the run: in its environment,
-// or, since some programs write over theirs, as its working folder. Where the
-// child started sessions of their own, the mark and the time must do.
+// killOrphans kills the descendants that the processes of a dead run left behind: a parent-death
+// signal reaches a child, but not the child's children. An orphan is in the process group of a
+// child in the journal. The group's number alone proves nothing, since it is reused after all its
+// members have ended; so an orphan must also have started no earlier than the child, and have the
+// mark of the run: in its environment, or, since some programs overwrite theirs, as its working
+// folder. For a child whose processes have sessions of their own, the mark and the start time
+// suffice.
 func killOrphans(dir string, processes []entry) ([]entry, error) {
 	leaders := map[int]entry{}
 	var trees []entry
@@ -75,7 +74,7 @@ func notBefore(a, b string) bool {
 	return errA == nil && errB == nil && na >= nb
 }
 
-// marked reports whether a process bears the mark of the run in dir.
+// marked reports whether a process has the mark of the run in dir.
 func marked(pid int, dir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/")) {

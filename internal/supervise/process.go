@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// ErrStranger: the pid now belongs to another process, or to one that must
-// never be signalled.
+// ErrStranger: the pid now belongs to another process, or to one that must never be signalled.
 var ErrStranger = errors.New("not the process that was started")
 
 // Command is what to start.
@@ -26,18 +25,17 @@ type Command struct {
 	Dir  string   // working folder; "": ours
 
 	Stdin  *os.File // nil: empty
-	Stdout *os.File // nil: thrown away
-	Stderr *os.File // nil: thrown away
+	Stdout *os.File // nil: discarded
+	Stderr *os.File // nil: discarded
 
 	// StdinPipe and StdoutPipe connect the process to Process.Stdin and
 	// Process.Stdout instead of the files above.
 	StdinPipe, StdoutPipe bool
 
-	// Family says that the program starts processes of its own, as a script
-	// does. A parent-death signal would reach the program alone; with Family
-	// a shell watches over the whole group, and ends it when we are gone. The
-	// program's standard input is empty then, and Process is the shell, which
-	// exits as the program does.
+	// Family: the program starts processes of its own, as a script does. A parent-death signal
+	// would reach the program alone; with Family a shell supervises the whole group, and kills
+	// it when our process ends. The program's standard input is then empty, and Process is the
+	// shell, which exits as the program does.
 	Family bool
 
 	// Tree says that the program serves by processes that it starts in sessions of
@@ -57,9 +55,9 @@ type Command struct {
 // Account is a user of this machine.
 type Account struct{ UID, GID uint32 }
 
-// watchScript runs its arguments as a command, and kills its process group,
-// itself included, at the end of its standard input: a pipe that only we hold.
-// (A shell gives its background jobs an empty standard input, hence the 3.)
+// watchScript runs its arguments as a command, and kills its process group, itself included, at the
+// end of its standard input: a pipe that only our process holds. (A shell gives background jobs an
+// empty standard input, hence the 3.)
 const watchScript = `exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
@@ -67,8 +65,8 @@ child=$!
 exec 3<&-
 wait "$child"`
 
-// watched is the command that runs c under a watching shell.
-func (c Command) watched() Command {
+// wrapped is the command that runs c under a supervising shell.
+func (c Command) wrapped() Command {
 	c.Args = append([]string{"-c", watchScript, c.Name, c.Path}, c.Args...)
 	c.Path, c.Stdin, c.StdinPipe = "/bin/sh", nil, true
 	return c
@@ -81,14 +79,13 @@ type Process struct {
 	startTime string
 	os        *os.Process
 
-	// Stdin and Stdout are the ends of the pipes that the command asked for,
-	// else nil. Whoever uses them closes them; at the end of the process
-	// Stdout still yields what it had written.
+	// Stdin and Stdout are our ends of the requested pipes, else nil. The caller closes them;
+	// after the end of the process Stdout still returns its output.
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
 
 	tree  bool      // signals go to its descendants too
-	watch io.Closer // what the watching shell of a family reads, else nil
+	watch io.Closer // the standard input of a family's shell, else nil
 
 	mu     sync.Mutex // held while signalling, and while reaping
 	reaped bool
@@ -96,8 +93,7 @@ type Process struct {
 	done   chan struct{}
 }
 
-// envRun, in the environment of every child and of what it starts in turn, is
-// the run's folder.
+// envRun is the environment variable of every child and its descendants with the run's folder.
 const envRun = "LOCKBENCH_RUN"
 
 func (c Command) start(s *starter, dir string) (*Process, error) {
@@ -108,20 +104,20 @@ func (c Command) start(s *starter, dir string) (*Process, error) {
 		if c.StdinPipe || c.Stdin != nil {
 			return nil, errors.New("a family has no standard input")
 		}
-		// The shell would report it much later, and as an exit status.
+		// The shell would report it later, as an exit status.
 		if _, err := os.Stat(c.Path); err != nil {
 			return nil, err
 		}
-		c = c.watched()
+		c = c.wrapped()
 	}
 	p := &Process{name: c.Name, tree: c.Tree, done: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	theirs := []*os.File{null}
+	childFiles := []*os.File{null}
 	defer func() {
-		for _, f := range theirs {
+		for _, f := range childFiles {
 			f.Close()
 		}
 	}()
@@ -131,7 +127,7 @@ func (c Command) start(s *starter, dir string) (*Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Stdin, in, theirs = w, r, append(theirs, r)
+		p.Stdin, in, childFiles = w, r, append(childFiles, r)
 	}
 	if c.StdoutPipe {
 		r, w, err := os.Pipe()
@@ -139,7 +135,7 @@ func (c Command) start(s *starter, dir string) (*Process, error) {
 			p.closePipes()
 			return nil, err
 		}
-		p.Stdout, out, theirs = r, w, append(theirs, w)
+		p.Stdout, out, childFiles = r, w, append(childFiles, w)
 	}
 	env := c.Env
 	if env == nil {
@@ -175,10 +171,9 @@ func (p *Process) closePipes() {
 	}
 }
 
-// reap waits for the process's end. What is left of its process group dies
-// with it: the group can be named safely, since a process that has ended but
-// was not waited for keeps its pid. Where the system cannot wait without taking
-// the pid, the group is spared.
+// reap waits for the process's end, and kills what is left of its process group. That is safe, since
+// an ended process keeps its pid until it is waited for. Where the system cannot wait without
+// releasing the pid, the group is not killed.
 func (p *Process) reap() {
 	var state *os.ProcessState
 	keepsPID := waitEnded(p.pid) == nil
@@ -193,26 +188,25 @@ func (p *Process) reap() {
 	p.state, p.reaped = state, true
 	p.mu.Unlock()
 	if p.watch != nil {
-		p.watch.Close() // where the group was spared, its watch ends it now
+		p.watch.Close() // kills the group where it was not killed above
 	}
 	close(p.done)
 }
 
-// Name is the name that the command gave.
+// Name is the name in the command.
 func (p *Process) Name() string { return p.name }
 
 // PID is the process's id.
 func (p *Process) PID() int { return p.pid }
 
-// StartTime tells this process from a later one with the same pid. It is
-// opaque: two that are equal mean the same start.
+// StartTime distinguishes this process from a later one with the same pid. It is opaque: equal
+// values mean the same start.
 func (p *Process) StartTime() string { return p.startTime }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err tells how the process ended: nil while it runs, and after it exited with
-// status 0.
+// Err returns how the process ended: nil while it runs, and after exit status 0.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -220,7 +214,7 @@ func (p *Process) Err() error {
 		return nil
 	}
 	if p.state == nil {
-		return fmt.Errorf("%s (pid %d): how it ended is not known", p.name, p.pid)
+		return fmt.Errorf("%s (pid %d): unknown exit status", p.name, p.pid)
 	}
 	if p.state.Success() {
 		return nil
@@ -228,9 +222,8 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s (pid %d): %s", p.name, p.pid, p.state)
 }
 
-// Signal sends sig to the process, after checking that the pid is still the
-// process that was started. The error is os.ErrProcessDone if it has ended, or
-// ErrStranger.
+// Signal sends sig to the process, after a check that the pid still belongs to it. The error is
+// os.ErrProcessDone if it has ended, or ErrStranger.
 func (p *Process) Signal(sig os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,14 +243,13 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Stop ends the process and what is left of its group: SIGTERM, then SIGKILL
-// when grace is over or ctx ends. It returns when the process has ended; how it
-// ended is told by Err. The error tells that it could not be ended.
+// Stop ends the process and what is left of its group: SIGTERM, then SIGKILL when grace is over or ctx
+// ends. It returns when the process has ended; see Err for how. The error means that it did not end.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	// A stopped process takes its SIGTERM only when it goes on.
+	// A stopped process handles its SIGTERM only after SIGCONT.
 	_ = p.Signal(syscall.SIGCONT)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -270,8 +262,8 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	return p.Kill()
 }
 
-// Kill ends the process and its group by SIGKILL and returns when it has
-// ended. The error tells that it has not.
+// Kill ends the process and its group with SIGKILL and returns when it has ended. The error means that
+// it did not end.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	if !p.reaped && verify(p.pid, p.startTime) == nil {
@@ -292,8 +284,8 @@ func (p *Process) Kill() error {
 	}
 }
 
-// State is the process's state as the system shows it: 'R' running, 'S'
-// sleeping, 'D' waiting for a device, 'T' stopped, 'Z' ended.
+// State is the process's state as the system reports it: 'R' running, 'S' sleeping, 'D' waiting for a
+// device, 'T' stopped, 'Z' ended.
 func (p *Process) State() (byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,8 +298,8 @@ func (p *Process) State() (byte, error) {
 	return state(p.pid)
 }
 
-// CPU is the time that the process has spent on CPUs, in user and system mode,
-// all threads together. After its end it is the total.
+// CPU is the CPU time of the process, user and system mode, all threads together. After its end it is
+// the total.
 func (p *Process) CPU() (time.Duration, error) {
 	p.mu.Lock()
 	reaped := p.reaped
@@ -315,7 +307,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	if !reaped {
 		d, err = cpuTime(p.pid)
 		if st, stErr := state(p.pid); stErr == nil && st == 'Z' {
-			reaped = true // any moment now
+			reaped = true // it will be reaped soon
 		}
 	}
 	p.mu.Unlock()
@@ -332,8 +324,8 @@ func (p *Process) CPU() (time.Duration, error) {
 	return d, nil
 }
 
-// verify refuses pids that may not be signalled: init, ourselves, and those
-// whose process is not the one that began at start.
+// verify rejects pids that must not be signalled: init, our own, and those whose process did not start at
+// start.
 func verify(pid int, start string) error {
 	if pid <= 1 || pid == os.Getpid() || start == "" {
 		return fmt.Errorf("pid %d: %w", pid, ErrStranger)

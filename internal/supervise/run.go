@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// ErrEnded: the run has ended and starts nothing more.
+// ErrEnded: the run has ended, and no more processes can be started.
 var ErrEnded = errors.New("the run has ended")
 
-// defaultGrace is how long End lets a process end by itself.
+// defaultGrace is how long End waits after SIGTERM.
 const defaultGrace = 5 * time.Second
 
-// maxDir keeps unix sockets in a run's folder possible: their paths are
-// limited to 104 bytes (macOS) or 108 (Linux), and file names need a few.
+// maxDir leaves room for unix sockets in a run's folder: their paths are limited to 104 bytes (macOS) or
+// 108 (Linux).
 const maxDir = 72
 
 // Run is one run's folder and its child processes. Its methods are safe for
@@ -33,21 +33,21 @@ type Run struct {
 	mu      sync.Mutex
 	journal *os.File
 	procs   []*Process
-	dog     *watchdog // nil: none watches
+	dog     *watchdog // nil: none
 	ended   bool
 
 	endOnce sync.Once
 	endErr  error
 }
 
-// Begin makes a run's folder under base, or under the system's folder for
-// temporary files if base is empty. The caller owes an End.
+// Begin creates a run's folder under base, or under the system's folder for temporary files if base is
+// empty. The caller must call End.
 func Begin(base string) (*Run, error) {
 	parent, err := parentDir(base)
 	if err != nil {
 		return nil, fmt.Errorf("begin a run: %w", err)
 	}
-	// While the folder is made it has no lock yet and looks dead: sweeps wait.
+	// Without its lock the new folder looks dead: the gate makes sweeps wait.
 	gate, err := lockFile(filepath.Join(parent, gateName), true)
 	if err != nil {
 		return nil, fmt.Errorf("begin a run: %w", err)
@@ -89,12 +89,11 @@ func (r *Run) open() (err error) {
 // ID is the run's name, unique on this machine among live runs.
 func (r *Run) ID() string { return r.id }
 
-// Dir is the run's folder, for data that nobody needs afterwards, and for unix
-// sockets: it is short. End removes it.
+// Dir is the run's folder, for data that is not kept, and for unix sockets, since its path is short. End
+// removes it.
 func (r *Run) Dir() string { return r.dir }
 
-// Start starts a child process and writes it to the journal. The process is
-// stopped by End at the latest.
+// Start starts a child process and writes it to the journal. End stops it at the latest.
 func (r *Run) Start(c Command) (*Process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +104,8 @@ func (r *Run) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	// The journal comes before the reaper, so that the pid cannot have been
-	// given to somebody else when its start time is read.
+	// Before the reaper starts, so that the pid cannot belong to another process when its start time
+	// is read.
 	p.startTime, err = startTime(p.pid)
 	if err == nil {
 		err = appendJournal(r.journal, entry{PID: p.pid, StartTime: p.startTime, Name: c.Name, Tree: c.Tree})
@@ -125,9 +124,8 @@ func (r *Run) Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// End stops every process that still runs, all at once: SIGTERM, after five
-// seconds (or when ctx ends) SIGKILL. Then it removes the run's folder. A
-// second call waits for the first and returns its answer.
+// End stops every running process in parallel: SIGTERM, after five seconds (or when ctx ends) SIGKILL. Then
+// it removes the run's folder. Another call waits for the first and returns its result.
 func (r *Run) End(ctx context.Context) error {
 	r.endOnce.Do(func() { r.endErr = r.end(ctx) })
 	return r.endErr
@@ -145,7 +143,7 @@ func (r *Run) end(ctx context.Context) error {
 		wg.Go(func() { errs[i] = p.Stop(ctx, defaultGrace) })
 	}
 	wg.Wait()
-	// Ending the thread kills (on Linux) whatever Stop could not.
+	// The end of the thread kills (on Linux) the processes that Stop could not end.
 	r.starter.stop()
 	r.journal.Close()
 	err := errors.Join(errs...)
@@ -154,14 +152,13 @@ func (r *Run) end(ctx context.Context) error {
 			err = fmt.Errorf("remove the run's folder: %w", rmErr)
 		}
 	}
-	// With a process left over the folder stays, unlocked: the watchdog, or a
-	// sweep, will see its journal.
+	// If a process is left, the folder stays, unlocked: the watchdog or a sweep reads its journal.
 	r.lock.Close()
 	return errors.Join(err, dog.dismiss(err == nil))
 }
 
-// removeRun removes a run's folder behind the gate: a sweep that came upon a
-// half-removed folder would make a new file in it.
+// removeRun removes a run's folder behind the gate: a sweep would otherwise create a file in a half-removed
+// folder.
 func removeRun(dir string) error {
 	gate, err := lockFile(filepath.Join(filepath.Dir(dir), gateName), true)
 	if err != nil {
@@ -177,8 +174,8 @@ const (
 	idPrefix = "r"
 )
 
-// parentDir makes <base>/lockbench-<uid> and checks that it is ours: anybody
-// can make a folder of that name in a shared /tmp.
+// parentDir creates <base>/lockbench-<uid> and checks that it belongs to this user: any user can create a
+// folder of that name in a shared /tmp.
 func parentDir(base string) (string, error) {
 	name := parentName()
 	if base == "" {

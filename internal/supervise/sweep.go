@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// killLimit is how long a process may take to end by SIGKILL. It cannot be
-// refused, but a process in the kernel's hands (a dead disk) takes it late.
+// killLimit is how long a process may take to end after SIGKILL. It cannot ignore SIGKILL, but a process that
+// waits in the kernel (for a dead disk) ends late.
 const killLimit = 10 * time.Second
 
-// Swept is a dead run that was cleared away.
+// Swept is a dead run that was removed.
 type Swept struct {
 	ID     string
 	Dir    string
-	Faults []string // those that nobody had healed, the last first: "fault holder-pause-1 was still in force: ..."
-	Killed []string // its processes that were still there: "redis (pid 4711)"
+	Faults []string // the unhealed faults, the last first: "fault holder-pause-1 was still in force: ..."
+	Killed []string // the processes that were still running: "redis (pid 4711)"
 }
 
-// String says it in a line.
+// String describes it in one line.
 func (s Swept) String() string {
 	text := "dead run " + s.ID + ": "
 	for _, f := range s.Faults {
@@ -31,15 +31,14 @@ func (s Swept) String() string {
 	}
 	text += "folder removed, "
 	if len(s.Killed) == 0 {
-		return text + "nothing of it was running"
+		return text + "no process was running"
 	}
 	return text + "killed " + strings.Join(s.Killed, ", ")
 }
 
-// Sweep clears away the runs under base (see Begin) whose process has died:
-// it kills what they left running and removes their folders. Live runs are
-// spared, and so is every process whose start time is not the journalled one.
-// The error joins what could not be cleared; the list is right all the same.
+// Sweep removes the runs under base (see Begin) whose process has died: it kills their remaining processes and
+// removes their folders. It skips live runs, and every process whose start time differs from the journal. The
+// error joins the failures; the list is correct nevertheless.
 func Sweep(base string) ([]Swept, error) {
 	parent, err := parentDir(base)
 	if err != nil {
@@ -63,7 +62,7 @@ func Sweep(base string) ([]Swept, error) {
 		s, err := sweepRun(filepath.Join(parent, c.Name()))
 		switch {
 		case errors.Is(err, errLive), errors.Is(err, os.ErrNotExist):
-			// Alive, or its End was quicker than we.
+			// Live, or ended meanwhile.
 		case err != nil:
 			errs = append(errs, fmt.Errorf("sweep the dead run %s: %w", c.Name(), err))
 		default:
@@ -86,9 +85,8 @@ func sweepRun(dir string) (Swept, error) {
 	return s, os.RemoveAll(dir)
 }
 
-// endLeftOvers undoes what a dead run's journal names, the last first. What a
-// fault has stopped is not let go on: it would do what nobody watches any more.
-// It is the run's own, and dies as it stands.
+// endLeftOvers kills the processes in a dead run's journal, the last first. It does not continue processes
+// that a fault has stopped, since they would run unsupervised: it kills them as they are.
 func endLeftOvers(dir string) (Swept, error) {
 	s := Swept{ID: filepath.Base(dir), Dir: dir}
 	processes, faults, err := readJournal(dir)
@@ -110,8 +108,7 @@ func endLeftOvers(dir string) (Swept, error) {
 		}
 	}
 	for deadline := time.Now().Add(killLimit); ; time.Sleep(time.Millisecond) {
-		// A process can start others until it dies, so that one looks for them
-		// until there are none.
+		// A process can start others until it dies: repeat until there are none.
 		orphans, err := killOrphans(dir, processes)
 		if err != nil {
 			return s, err
@@ -126,19 +123,17 @@ func endLeftOvers(dir string) (Swept, error) {
 			return s, nil
 		}
 		if time.Now().After(deadline) {
-			return s, fmt.Errorf("of %v, some did not end within %v of SIGKILL", dying, killLimit)
+			return s, fmt.Errorf("some of %v did not end within %v after SIGKILL", dying, killLimit)
 		}
 	}
 }
 
-// killLeftOver signals a process of a dead run, with its group, if it is still
-// the one that was journalled.
+// killLeftOver kills a process of a dead run, with its group, if it is still the one in the journal.
 func killLeftOver(e entry) (bool, error) {
 	if !alive(e) {
 		return false, nil
 	}
-	// It was made the leader of a group; where that was not so (it moved
-	// itself), the process alone.
+	// It was started as the leader of a group; if it left the group, kill the process alone.
 	if pgid, err := syscall.Getpgid(e.PID); err == nil && pgid == e.PID {
 		_ = syscall.Kill(-e.PID, syscall.SIGKILL)
 	}
@@ -148,8 +143,8 @@ func killLeftOver(e entry) (bool, error) {
 	return true, nil
 }
 
-// alive tells whether the process is the journalled one, and has not ended. One
-// that has ended and that somebody else has to wait for does not count.
+// alive reports whether the process is the one in the journal and has not ended. A zombie, for which another
+// process must wait, does not count.
 func alive(e entry) bool {
 	if verify(e.PID, e.StartTime) != nil {
 		return false

@@ -13,10 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr gives the child a process group of its own, so that the
-// terminal's Ctrl-C reaches us alone, and the signal that ends it with us. The
-// shell that watches over a family must not get that one: it is still needed for
-// a moment.
+// sysProcAttr gives the child its own process group, so that the terminal's Ctrl-C reaches only our process, and
+// a parent-death signal. The shell of a family must not get that signal: it still has to kill
+// the group.
 func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if !c.Family {
@@ -31,11 +30,11 @@ func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	return attr
 }
 
-// apart gives a child a session of its own, so that nothing of the terminal's
-// reaches it, and no signal when we end.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// ownSession gives a child its own session, so that no signal of the terminal reaches it, and no parent-death
+// signal.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitEnded returns nil when our child pid has ended, without taking its pid.
+// waitEnded returns nil when our child pid has ended, without releasing its pid.
 func waitEnded(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -45,8 +44,8 @@ func waitEnded(pid int) error {
 	}
 }
 
-// startTime is the machine's boot and the clock ticks from it to the start of
-// the process: after a reboot the ticks alone could be another's.
+// startTime is the machine's boot id and the clock ticks from boot to the start of the process: after a reboot
+// another process could have the same ticks.
 func startTime(pid int) (string, error) {
 	fields, err := stat(pid)
 	if err != nil {
@@ -54,7 +53,7 @@ func startTime(pid int) (string, error) {
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("read the boot's id: %w", err)
+		return "", fmt.Errorf("read the boot id: %w", err)
 	}
 	return string(bytes.TrimSpace(boot)) + "/" + string(fields[19]), nil
 }
@@ -67,12 +66,11 @@ func state(pid int) (byte, error) {
 	return stateIn(fields), nil
 }
 
-// stateIn is the state among the fields of stat.
+// stateIn is the state in the fields of stat.
 func stateIn(fields [][]byte) byte { return fields[0][0] }
 
-// stopped tells whether every thread of a process was stopped by a signal. A
-// thread that was stopped later than others may have started one more, so that
-// the threads must be the same after the look as before it.
+// stopped reports whether a signal has stopped every thread of a process. A thread that stops later than others
+// may have started another one, so the list of threads must be the same before and after.
 func stopped(pid int) (bool, error) {
 	before, err := threads(pid)
 	if err != nil {
@@ -81,7 +79,7 @@ func stopped(pid int) (bool, error) {
 	for _, t := range before {
 		fields, err := threadStat(pid, t)
 		if errors.Is(err, os.ErrNotExist) {
-			return false, nil // it has ended meanwhile, and the others may run
+			return false, nil // it has ended, and the others may run
 		}
 		if err != nil || stateIn(fields) != 'T' {
 			return false, err
@@ -111,28 +109,27 @@ func threadStat(pid int, thread string) ([][]byte, error) {
 	return fieldsOf("/proc/"+strconv.Itoa(pid)+"/task/"+thread+"/stat", pid)
 }
 
-// fieldsOf reads a stat file of a process. The second field is the program's name
-// in brackets and may hold anything, brackets too, so the last bracket counts.
+// fieldsOf reads a stat file of a process. The second field is the program's name in brackets, which may contain
+// brackets, so the last bracket counts.
 func fieldsOf(path string, pid int) ([][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		if errors.Is(err, syscall.ESRCH) {
 			err = os.ErrNotExist
 		}
-		return nil, fmt.Errorf("look at pid %d: %w", pid, err)
+		return nil, fmt.Errorf("read the status of pid %d: %w", pid, err)
 	}
 	_, rest, _ := bytes.Cut(data[max(0, bytes.LastIndexByte(data, ')')):], []byte(" "))
 	fields := bytes.Fields(rest)
 	if len(fields) < 20 {
-		return nil, fmt.Errorf("look at pid %d: unexpected %q", pid, data)
+		return nil, fmt.Errorf("read the status of pid %d: unexpected %q", pid, data)
 	}
 	return fields, nil
 }
 
-// cpuTime reads the process's CPU clock, which counts nanoseconds; /proc counts
-// hundredths of a second. The clock's id is made of the pid as the kernel's
-// clock_getcpuclockid does: all bits of the pid inverted, shifted by three, and
-// 2 for "scheduler time".
+// cpuTime reads the process's CPU clock, which counts nanoseconds; /proc counts hundredths of a second. The
+// clock's id is derived from the pid as in the kernel's clock_getcpuclockid: all bits inverted, shifted by three,
+// and 2 for scheduler time.
 func cpuTime(pid int) (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {

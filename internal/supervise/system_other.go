@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// sysProcAttr gives the child a process group of its own. There is no
-// parent-death signal here: the journal and the sweep do that work.
+// sysProcAttr gives the child its own process group. There is no parent-death signal here: the journal and the
+// sweep replace it.
 func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if c.Account != nil {
@@ -23,15 +23,13 @@ func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	return attr
 }
 
-// apart gives a child a session of its own, so that nothing of the terminal's
-// reaches it.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// ownSession gives a child its own session, so that no signal of the terminal reaches it.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// killOrphans does nothing: there is no way here to tell with certainty whose
-// a process is when the leader of its group is gone.
+// killOrphans does nothing: here the run of a process is not certain when the leader of its group is gone.
 func killOrphans(string, []entry) ([]entry, error) { return nil, nil }
 
-// waitEnded: there is no way here to wait without taking the pid.
+// waitEnded: this system cannot wait without releasing the pid.
 func waitEnded(int) error { return errors.ErrUnsupported }
 
 func startTime(pid int) (string, error) { return ps(pid, "lstart") }
@@ -44,7 +42,7 @@ func state(pid int) (byte, error) {
 	return s[0], nil
 }
 
-// stopped: nothing here tells of single threads; the system stops them together.
+// stopped: this system does not show single threads, and stops them together.
 func stopped(pid int) (bool, error) {
 	st, err := state(pid)
 	return st == 'T', err
@@ -91,7 +89,7 @@ func ps(pid int, field string) (string, error) {
 		if _, exited := errors.AsType[*exec.ExitError](err); err == nil || exited {
 			err = os.ErrNotExist
 		}
-		return "", fmt.Errorf("look at pid %d: %w", pid, err)
+		return "", fmt.Errorf("read the status of pid %d: %w", pid, err)
 	}
 	return s, nil
 }

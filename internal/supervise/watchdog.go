@@ -10,59 +10,56 @@ import (
 	"time"
 )
 
-// dismissLimit is how long a watchdog may take for what we could not end: it
-// waits for it as we did.
+// dismissLimit is how long a watchdog may take for the processes that End could not end.
 const dismissLimit = killLimit + 5*time.Second
 
-// watchdog is the process that clears the run away if we cannot.
+// watchdog is the process that ends the run if our process is killed.
 type watchdog struct {
 	os   *os.Process
-	pipe *os.File // which ends when we do
+	pipe *os.File // ends with our process
 }
 
-// Watch starts the run's watchdog, a process that clears the run away at once
-// should this one be killed: the command, which gets the run's folder as one
-// more argument, and must call Guard with it and its standard input. End ends
-// it. Without a watchdog it is the next Sweep that clears the run away.
+// Watch starts the run's watchdog, a process that ends and removes the run if our process is killed. The command
+// gets the run's folder as a further argument, and must call Guard with it and its standard input. End ends the
+// watchdog. Without one the next Sweep removes the run.
 func (r *Run) Watch(command []string) error {
 	if len(command) == 0 {
-		return errors.New("watch over the run: there is no command for it")
+		return errors.New("start the run's watchdog: empty command")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.ended:
-		return fmt.Errorf("watch over the run: %w", ErrEnded)
+		return fmt.Errorf("start the run's watchdog: %w", ErrEnded)
 	case r.dog != nil:
-		return errors.New("watch over the run: it is watched over already")
+		return errors.New("start the run's watchdog: it is running already")
 	}
-	theirs, ours, err := os.Pipe()
+	childEnd, ourEnd, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("watch over the run: %w", err)
+		return fmt.Errorf("start the run's watchdog: %w", err)
 	}
-	defer theirs.Close()
-	// It shares our standard error to tell what it did. It has no parent-death
-	// signal, no terminal whose Ctrl-C could reach it, and does not keep a folder
-	// in use.
+	defer childEnd.Close()
+	// It shares our standard error for its report. It has no parent-death signal, no terminal whose Ctrl-C
+	// could reach it, and keeps no folder in use.
 	p, err := os.StartProcess(command[0], append(command[:len(command):len(command)], r.dir), &os.ProcAttr{
-		Dir: "/", Files: []*os.File{theirs, os.Stderr, os.Stderr}, Sys: apart(),
+		Dir: "/", Files: []*os.File{childEnd, os.Stderr, os.Stderr}, Sys: ownSession(),
 	})
 	if err != nil {
-		ours.Close()
-		return fmt.Errorf("watch over the run: %w", err)
+		ourEnd.Close()
+		return fmt.Errorf("start the run's watchdog: %w", err)
 	}
-	r.dog = &watchdog{os: p, pipe: ours}
+	r.dog = &watchdog{os: p, pipe: ourEnd}
 	return nil
 }
 
-// dismiss ends the watchdog of a run that has ended. If that left something, the
-// watchdog tries once more what we could not do, and dismiss waits for it.
-func (w *watchdog) dismiss(well bool) error {
+// dismiss ends the watchdog of a run that has ended. If the run left processes, the watchdog tries again to end
+// them, and dismiss waits for it.
+func (w *watchdog) dismiss(clean bool) error {
 	if w == nil {
 		return nil
 	}
-	if well {
-		_ = w.os.Kill() // unless it is gone already
+	if clean {
+		_ = w.os.Kill() // unless it has ended already
 		_, _ = w.os.Wait()
 		w.pipe.Close()
 		return nil
@@ -85,24 +82,23 @@ func (w *watchdog) dismiss(well bool) error {
 	}
 }
 
-// Guard is what a watchdog does: it reads from in, the pipe from the run's
-// process, until that ends. If the run's folder is still there, the process was
-// killed, and Guard clears the run away as Sweep does. The answer is nil if there
-// was nothing to clear away.
+// Guard is the watchdog's work: it reads in, the pipe from the run's process, until it ends. If the run's folder
+// still exists then, the process was killed, and Guard removes the run as Sweep does. The result is nil if there
+// was nothing to remove.
 func Guard(dir string, in io.Reader) (*Swept, error) {
 	if err := checkRunDir(dir); err != nil {
-		return nil, fmt.Errorf("watch over the run in %s: %w", dir, err)
+		return nil, fmt.Errorf("watch the run in %s: %w", dir, err)
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
-		return nil, fmt.Errorf("watch over the run in %s: %w", dir, err)
+		return nil, fmt.Errorf("watch the run in %s: %w", dir, err)
 	}
-	// The lock is released a moment after the pipe ended, or sooner.
+	// The lock is released at about the time of the pipe's end.
 	lock, err := lockPresent(filepath.Join(dir, liveName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // the run ended well, or somebody's sweep was quicker
+		return nil, nil // the run ended normally, or a sweep removed it
 	}
 	if err != nil {
-		return nil, fmt.Errorf("clear away the killed run in %s: %w", dir, err)
+		return nil, fmt.Errorf("remove the killed run in %s: %w", dir, err)
 	}
 	defer lock.Close()
 	s, err := endLeftOvers(dir)
@@ -110,18 +106,17 @@ func Guard(dir string, in io.Reader) (*Swept, error) {
 		err = removeRun(dir)
 	}
 	if err != nil {
-		return &s, fmt.Errorf("clear away the killed run in %s: %w", dir, err)
+		return &s, fmt.Errorf("remove the killed run in %s: %w", dir, err)
 	}
 	return &s, nil
 }
 
-// checkRunDir refuses a folder that no run of ours can have made: what is in it
-// would be removed.
+// checkRunDir rejects a folder that no run of this user can have created, since its contents would be removed.
 func checkRunDir(dir string) error {
 	parent, name := filepath.Split(dir)
 	parent = filepath.Clean(parent)
 	if !filepath.IsAbs(dir) || filepath.Base(parent) != parentName() || !strings.HasPrefix(name, idPrefix) || len(name) != len(idPrefix)+8 {
-		return errors.New("no run of ours has such a folder")
+		return errors.New("not the folder of a run of this user")
 	}
 	return ownedByUs(parent)
 }

@@ -120,8 +120,8 @@ func TestWatchdog(t *testing.T) {
 	for _, pid := range told.PIDs {
 		gone(t, pid)
 	}
-	first := strings.Index(said.String(), "fault leader-pause-1 was still in force: the leader is stopped; stopped was script (pid ")
-	second := strings.Index(said.String(), "fault holder-pause-1 was still in force: the holder is stopped; stopped was client 3 (pid ")
+	first := strings.Index(said.String(), "fault leader-pause-1 was still in force: the leader is stopped; it had stopped script (pid ")
+	second := strings.Index(said.String(), "fault holder-pause-1 was still in force: the holder is stopped; it had stopped client 3 (pid ")
 	if first < 0 || second < first || strings.Contains(said.String(), "holder-cut-1") {
 		t.Errorf("the watchdog says %q", said)
 	}
