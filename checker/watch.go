@@ -8,43 +8,38 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Watch judges a history while it is written, by the rules of Check, so that a
-// violation shows within a second and not at the end of a long run.
+// Watch judges a history while it is written, by the rules of Check, so that a violation is
+// reported within a second and not at the end of a long run.
 //
-// A history that broke the lock's word up to some moment broke it whatever comes
-// later. So each Settle judges what had happened by a moment up to which no record
-// is missing; calls that had not returned by then are open. Of each key it keeps
-// only the attempts on which something may still depend: those under way, those
-// that may have the lock for all that is known, and those that may explain a try
-// which is still to be judged.
+// A history that broke the lock's guarantee up to some moment broke it whatever follows. So each
+// Settle judges the history up to a moment before which no record is missing; calls that had not
+// returned by then are open. Of each key it keeps only the attempts that can still matter: those
+// under way, those that may still have the lock, and those that may explain an unjudged busy try.
 //
-// What it tells Check finds too, at the end, in the same attempts. There are three
-// exceptions, in all of which the lock did break its word on that key. Where grants
-// contradict one another, where too many outcomes are unknown, or where readers come
-// for the first time, Check judges the key's refused tries and tokens by coarser
-// rules, also the earlier ones, and may show a contradiction that takes more than
-// two grants by others of them. Of two refused tries that one unknown acquire can
-// explain only one, it may choose the other. And a pair that only the lease's time
-// accuses may get a graver name when later answers are there.
+// Check reports every violation that a Watch reports, in the same attempts, with three exceptions,
+// in all of which the lock did break its guarantee on that key. After contradicting grants, too many
+// unknown outcomes, or the first reader, Check judges the key's busy tries and tokens by coarser
+// rules, also the earlier ones, and may report a contradiction of more than two grants in others of
+// them. Of two busy tries of which one unknown acquire can explain only one, it may report the other.
+// And a pair that only the lease's TTL accuses may get another class after later answers.
 //
-// What cannot be known before the end is left to Check:
+// A Watch does not report:
 //
-//   - that a lock without a lease was held twice, by the client's view of a hold
-//     alone: as long as no release is confirmed its client may yet be told of a loss
-//     that lies in the past. Until then there is an overlap;
-//   - updates that a register lost without two accepted writes that show it, as where
-//     the outcome of one of them is unknown;
-//   - what a late answer says of an attempt whose client has gone on since;
-//   - refusals on a key with some sixty attempts or more of which nobody knows
-//     whether they still have the lock, and those after grants contradicted one
-//     another;
-//   - whatever the clocks leave in doubt: all clients' stamps are taken to be as
-//     uncertain as the worst, also within a process.
+//   - a double hold of a lock without a lease that only the client's view of a hold proves: until a
+//     release is confirmed the client may yet observe an earlier loss. It reports an overlap;
+//   - lost updates without two accepted writes that prove them, for example if the outcome of one of
+//     them is unknown;
+//   - violations proved by a late answer to an attempt after its client has begun another;
+//   - busy tries on a key with some sixty attempts or more that may still have the lock, and those
+//     after contradicting grants;
+//   - violations within the clocks' uncertainty: all clients' stamps count as uncertain as the worst,
+//     also within a process.
 //
-// A client that was stopped between taking a stamp and writing it down shows what it
-// did only when it goes on; until then it is taken not to have done it.
+// A client that was stopped between taking a stamp and writing the record writes it only when it
+// continues; until then its action counts as not done.
 //
-// It is fed calls as they begin and as they return, those of one client in order,
+// Add takes calls when they begin and when they return, those of one client in order. It is not safe
+// for concurrent use.
 // and settles from time to time. It is for one goroutine.
 type Watch struct {
 	opt       Options
@@ -52,56 +47,56 @@ type Watch struct {
 	clients   map[uint32]*watchedClient
 	attempts  map[history.Attempt]*watchedAttempt
 	keys      map[uint32]*watchedKey
-	restless  map[uint32]*watchedKey // those of which something is open, or not judged yet
+	pending   map[uint32]*watchedKey // those with open or unjudged calls
 	registers map[registerOf]*watchedRegister
 	now       moment
 	scratch   history.Call
 }
 
-// moment is how far the history is known.
+// moment is up to when the history is known.
 type moment struct {
 	through int64 // no record up to it is missing
-	tries   int64 // up to it none is that clocks could set before a try
+	tries   int64 // the same, with a margin for the clocks' uncertainty
 	doubt   int64 // the clocks' uncertainty
 }
 
 type watchedClient struct {
 	*client
 	seen   int64           // the last stamp of its records
-	latest history.Attempt // the last that it began
+	latest history.Attempt // its newest attempt
 	dead   bool
-	died   int64 // by then it was
+	died   int64 // it was dead at this time
 }
 
-// watchedAttempt is what is known of an attempt, as long as it matters.
+// watchedAttempt is what is known of an attempt that still matters.
 type watchedAttempt struct {
 	id     history.Attempt
 	client uint32
 	keys   []uint32
-	calls  []history.Call // as far as they were read
+	calls  []history.Call // read so far
 	begun  bool           // its acquire is among them
-	busy   int64          // when it was refused; 0: it was not
+	busy   int64          // when its try returned busy; 0: it did not
 	proved bool           // the lock confirmed that it held
-	kept   int            // by so many of its keys
+	kept   int            // the number of its keys that keep it
 
-	// What the last judging of a key made of it; nil if nothing.
+	// The result of the last judging of a key; nil if none.
 	folded *attempt
 	place  int32
 }
 
-// NewWatch judges a lock by what the options say of its promise. Of what they say
-// of a run it asks for the End and for what is known of pauses before it begins.
+// NewWatch judges a lock by the guarantees in the options. Of their facts about a run it uses the End
+// and the pauses known before it begins.
 func NewWatch(o Options) *Watch {
-	told := o
-	told.MaxWitnesses = 2 * o.maxWitnesses() // half of them may have been told
+	judged := o
+	judged.MaxWitnesses = 2 * o.maxWitnesses() // half of them may have been reported
 	return &Watch{
-		opt: o, judge: NewSurvey(nil, nil).Judge(told),
+		opt: o, judge: NewSurvey(nil, nil).Judge(judged),
 		clients: map[uint32]*watchedClient{}, attempts: map[history.Attempt]*watchedAttempt{},
-		keys: map[uint32]*watchedKey{}, restless: map[uint32]*watchedKey{}, registers: map[registerOf]*watchedRegister{},
+		keys: map[uint32]*watchedKey{}, pending: map[uint32]*watchedKey{}, registers: map[registerOf]*watchedRegister{},
 	}
 }
 
-// Add takes note of a call that has begun, or has returned.
+// Add adds a call that has begun, or has returned.
 func (w *Watch) Add(c *history.Call, returned bool) {
 	cl := w.client(c.Client)
 	cl.seen = max(cl.seen, c.Invoke, c.Return)
@@ -116,7 +111,7 @@ func (w *Watch) Add(c *history.Call, returned bool) {
 func (w *Watch) client(number uint32) *watchedClient {
 	cl := w.clients[number]
 	if cl == nil {
-		// As of different processes, stamps compare only as exactly as clocks do.
+		// In processes of their own, so that all stamps compare with the clocks' uncertainty.
 		cl = &watchedClient{client: &client{stream: history.Stream{Client: number, Worker: number}}}
 		w.clients[number] = cl
 		w.judge.clients.add(number, cl.client)
@@ -124,13 +119,13 @@ func (w *Watch) client(number uint32) *watchedClient {
 	return cl
 }
 
-// note takes note of a call about the lock.
+// note adds a call about the lock.
 func (w *Watch) note(cl *watchedClient, c *history.Call) {
 	a := w.attempts[c.Attempt]
 	begins := c.Kind == history.KindAcquire || c.Kind == history.KindTry
 	if a == nil {
 		if !begins && c.Kind != history.KindAlso || c.Attempt.IsZero() {
-			return // it was forgotten
+			return // the attempt was dropped
 		}
 		a = &watchedAttempt{id: c.Attempt, client: c.Client}
 		w.attempts[c.Attempt] = a
@@ -154,8 +149,8 @@ func (w *Watch) note(cl *watchedClient, c *history.Call) {
 	if a.begun {
 		for _, number := range a.keys {
 			k := w.key(number)
-			k.newest, k.stirred = max(k.newest, c.Invoke, c.Return), true
-			w.restless[number] = k
+			k.newest, k.changed = max(k.newest, c.Invoke, c.Return), true
+			w.pending[number] = k
 		}
 	}
 }
@@ -169,7 +164,7 @@ func (w *Watch) key(number uint32) *watchedKey {
 	return k
 }
 
-// put takes over a call, or what it came to.
+// put adds a call, or its result.
 func (a *watchedAttempt) put(c *history.Call) {
 	switch {
 	case c.Kind == history.KindTry && c.Outcome == history.Busy:
@@ -186,31 +181,29 @@ func (a *watchedAttempt) put(c *history.Call) {
 	a.calls = append(a.calls, *c)
 }
 
-// Died tells that a client's process is gone, as a look at the moment given
-// shows; when exactly it went is not known.
+// Died records that a client's process was gone at the given time; when it ended is not known.
 func (w *Watch) Died(client uint32, at int64) {
 	if cl := w.client(client); !cl.dead {
 		cl.dead, cl.died = true, at
 		for _, k := range w.keys {
 			if slices.ContainsFunc(k.attempts, func(a *watchedAttempt) bool { return a.client == client }) {
-				k.stirred = true
-				w.restless[k.number] = k
+				k.changed = true
+				w.pending[k.number] = k
 			}
 		}
 	}
 }
 
-// Settle judges what happened until the stamp through, up to which every record
-// must have been added, and returns what was not told before: of each key the
-// first few violations of each class. No client's clock is off by more than
-// doubt.
+// Settle judges the history up to the stamp through, up to which every record must have been added, and
+// returns the violations that it has not reported before: of each key the first few of each class. No
+// client's clock is off by more than doubt.
 func (w *Watch) Settle(through int64, doubt time.Duration) []Witness {
 	w.now.doubt = max(w.now.doubt, int64(doubt))
 	w.now.through, w.now.tries = through, through-2*w.now.doubt
 	for _, cl := range w.clients {
 		cl.stream.ClockUncertainty = w.now.doubt
-		// Whoever lives will record whatever comes later than that; and whoever
-		// died did so after its last record.
+		// A live client may still record anything later, and a dead one died after its last
+		// record.
 		cl.last = through + 1
 		if cl.dead {
 			cl.last = min(cl.last, cl.seen+1)
@@ -218,10 +211,10 @@ func (w *Watch) Settle(through int64, doubt time.Duration) []Witness {
 	}
 	w.judge.end = through
 	var found []Witness
-	for _, number := range slices.Sorted(maps.Keys(w.restless)) {
-		k := w.restless[number]
-		if k.stirred || k.newest > k.judged || w.opt.Takeover > 0 {
-			found = append(found, w.look(k)...)
+	for _, number := range slices.Sorted(maps.Keys(w.pending)) {
+		k := w.pending[number]
+		if k.changed || k.newest > k.judged || w.opt.Takeover > 0 {
+			found = append(found, w.judgeKey(k)...)
 		}
 	}
 	return append(found, w.account()...)

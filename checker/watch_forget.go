@@ -6,29 +6,28 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// What a Watch may forget of a key: whatever can neither be accused any more, nor
-// accuse, nor explain. Leaving out more would only make it miss violations, but
-// for attempts that may explain why a try was refused.
+// A Watch may drop an attempt of a key that can neither be accused, nor prove or explain anything any
+// more. Dropping more would only make it miss violations, except for attempts that may explain why a try
+// returned busy.
 
-// maxMaybeHeld bounds the attempts of a key that are over for their clients and may
-// have the lock for all that is known. maxPast bounds those whose whole hold is
-// over, and which are kept to tell a success that comes too late.
+// maxMaybeHeld bounds the attempts of a key that have ended for their clients but may still have the lock.
+// maxPast bounds the attempts whose hold has ended, and which are kept to prove a late success.
 const (
 	maxMaybeHeld = 64
 	maxPast      = 16
 )
 
-// disposition is what becomes of an attempt, the one that needs it most first.
+// disposition is the further use of an attempt, the most important first.
 type disposition uint8
 
 const (
 	stays     disposition = iota
-	maybeHeld             // it is over for its client, and may have the lock
-	past                  // its hold is over
+	maybeHeld             // ended for its client, but may have the lock
+	past                  // its hold has ended
 	dropped
 )
 
-// forget leaves out what does not matter any more.
+// forget drops the attempts that do not matter any more.
 func (w *Watch) forget(k *watchedKey, p *part) {
 	for _, a := range k.attempts {
 		a.folded = nil
@@ -43,31 +42,31 @@ func (w *Watch) forget(k *watchedKey, p *part) {
 	var (
 		dispositions = make([]disposition, len(k.attempts))
 		low          = w.oldestTry(k)
-		beat         = k.passedOn(p, low)
-		since        = int64(forever) // from then on somebody has held who still may be confirmed
-		quiet        = true
+		superseded   = k.passedOn(p, low)
+		since        = int64(forever) // since then a client has held that may still be confirmed
+		idle         = true
 	)
 	for i, a := range k.attempts {
 		switch {
 		case w.underway(k, a, p):
-			quiet = false
+			idle = false
 			if a.folded != nil && a.folded.granted(p.calls) {
 				since = min(since, p.calls[a.folded.acquire].Return)
 			}
 		default:
-			dispositions[i] = w.disposition(k, a, p, low, beat)
+			dispositions[i] = w.disposition(k, a, p, low, superseded)
 		}
 	}
 	if p.opt.Reentrant {
-		w.together(k, p, dispositions)
+		w.share(k, p, dispositions)
 	}
-	w.leave(k, p, dispositions, since)
-	if quiet {
-		delete(w.restless, k.number)
+	w.drop(k, p, dispositions, since)
+	if idle {
+		delete(w.pending, k.number)
 	}
 }
 
-// underway: more may come of a.
+// underway reports whether more calls of a may follow.
 func (w *Watch) underway(k *watchedKey, a *watchedAttempt, p *part) bool {
 	cl := w.clients[a.client]
 	for _, c := range a.calls {
@@ -84,15 +83,13 @@ func (w *Watch) underway(k *watchedKey, a *watchedAttempt, p *part) bool {
 	return a.folded != nil && a.folded.held(p.calls) && p.hold(a.folded).Ended == StreamEnd
 }
 
-// patience bounds how long the judgement of a refused try may wait for the answers
-// to others' calls, any of which may tell who had the lock.
+// patience bounds how long a busy try waits for the answers to other calls, which may show the holder.
 const patience = int64(time.Second)
 
-// maxTries bounds the refused tries that wait for it.
+// maxTries bounds the busy tries that wait.
 const maxTries = 4096
 
-// decided is a moment up to which no answer is missing by which a refused try would
-// be judged otherwise.
+// decided is a time up to which no answer is missing that would change the judgement of a busy try.
 func (w *Watch) decided(k *watchedKey, p *part) int64 {
 	at, waiting := w.now.tries, 0
 	for _, a := range k.attempts {
@@ -106,11 +103,11 @@ func (w *Watch) decided(k *watchedKey, p *part) int64 {
 		granted := a.folded != nil && a.folded.granted(p.calls)
 		for _, c := range a.calls {
 			acquire := c.Kind == history.KindAcquire || c.Kind == history.KindTry
-			unsaid := c.Outcome == history.Open || max(c.Invoke, c.Return) > w.now.tries
+			open := c.Outcome == history.Open || max(c.Invoke, c.Return) > w.now.tries
 			if acquire && c.Outcome == history.Unknown {
-				unsaid = w.clients[a.client].latest == a.id && (a.folded == nil || a.folded.cleaned == none && a.folded.absent == none)
+				open = w.clients[a.client].latest == a.id && (a.folded == nil || a.folded.cleaned == none && a.folded.absent == none)
 			}
-			if unsaid && (acquire || granted) {
+			if open && (acquire || granted) {
 				at = min(at, c.Invoke-1)
 			}
 		}
@@ -121,7 +118,7 @@ func (w *Watch) decided(k *watchedKey, p *part) int64 {
 	return max(at, w.now.tries-patience)
 }
 
-// oldestTry is a moment before which no try was sent that is still to be judged.
+// oldestTry is a time before which no unjudged try was sent.
 func (w *Watch) oldestTry(k *watchedKey) int64 {
 	low := w.now.tries
 	for _, a := range k.attempts {
@@ -135,25 +132,24 @@ func (w *Watch) oldestTry(k *watchedKey) int64 {
 	return low - w.now.doubt
 }
 
-// passedOn is a moment such that who certainly had got the lock before it must
-// have let go before any try that is still to be judged: the lock was asked for
-// then, and granted before those tries. It is known only where the order of the
+// passedOn is a time such that a certain holder granted before it must have released before any unjudged
+// try: another acquire was sent then, and granted before those tries. It is known only if the order of the
 // grants is.
 func (k *watchedKey) passedOn(p *part, low int64) int64 {
-	beat := -int64(forever)
+	passed := -int64(forever)
 	if k.unfit || p.sharing || p.opt.TriesYield || p.opt.Leased && p.opt.Reentrant {
-		return beat
+		return passed
 	}
 	for i := range p.attempts {
 		if x, ok := p.item(int32(i)); ok && !x.optional && x.ar < low {
-			beat = max(beat, x.ac)
+			passed = max(passed, x.ac)
 		}
 	}
-	return beat
+	return passed
 }
 
-// disposition tells what becomes of an attempt that is not under way.
-func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, beat int64) disposition {
+// disposition decides the further use of an attempt that is not under way.
+func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, superseded int64) disposition {
 	if a == k.top {
 		return stays
 	}
@@ -167,15 +163,14 @@ func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, beat
 	blind := k.blind || k.unfit
 	switch {
 	case !ok:
-		// It got nothing; but a lock whose tries yield may have refused one for
-		// its sake.
+		// It got nothing; but a lock whose tries yield may have been busy because of it.
 		for _, c := range a.calls {
 			if max(c.Invoke, c.Return)+w.now.doubt >= low {
 				return stays
 			}
 		}
 		return dropped
-	case x.rr >= forever-w.now.doubt && (blind || !x.optional && x.ar < beat):
+	case x.rr >= forever-w.now.doubt && (blind || !x.optional && x.ar < superseded):
 		return dropped
 	case x.rr >= forever-w.now.doubt:
 		return maybeHeld
@@ -185,9 +180,9 @@ func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, beat
 	return past
 }
 
-// together makes a hold of a re-entrant lock and what lies within it share their
-// disposition: one of them alone tells too little.
-func (w *Watch) together(k *watchedKey, p *part, dispositions []disposition) {
+// share gives a hold of a re-entrant lock and its inner attempts the same disposition, since a part of them
+// proves too little.
+func (w *Watch) share(k *watchedKey, p *part, dispositions []disposition) {
 	least := map[*attempt]disposition{} // of the outer ones
 	outer := map[uint32]*attempt{}      // of each client the last
 	of := make([]*attempt, len(dispositions))
@@ -195,7 +190,7 @@ func (w *Watch) together(k *watchedKey, p *part, dispositions []disposition) {
 		if a.folded == nil {
 			continue
 		}
-		// Once it is not certain how often a client holds, it stays so.
+		// Once a client's hold count is uncertain, it stays so.
 		if dispositions[i] != stays && p.unsure(a.folded) {
 			k.blind, k.countUncertain = true, true
 		}
@@ -213,8 +208,8 @@ func (w *Watch) together(k *watchedKey, p *part, dispositions []disposition) {
 	}
 }
 
-// leave forgets the attempts whose disposition that is.
-func (w *Watch) leave(k *watchedKey, p *part, dispositions []disposition, since int64) {
+// drop removes the dropped attempts, and those beyond the limits.
+func (w *Watch) drop(k *watchedKey, p *part, dispositions []disposition, since int64) {
 	maybeHolders, before := 0, map[*attempt]bool{}
 	for i := len(dispositions) - 1; i >= 0; i-- {
 		switch dispositions[i] {
@@ -224,8 +219,8 @@ func (w *Watch) leave(k *watchedKey, p *part, dispositions []disposition, since 
 				dispositions[i] = dropped
 			}
 		case past:
-			// Of somebody who has held since before it ended a success may still be
-			// confirmed, which then came too late.
+			// A client that has held since before its end may still get a confirmation, which then
+			// came too late.
 			a := k.attempts[i].folded
 			useful := a != nil && a.granted(p.calls) && p.hold(a).End > since
 			if useful && len(before) < maxPast {
@@ -261,7 +256,7 @@ func (w *Watch) leave(k *watchedKey, p *part, dispositions []disposition, since 
 	}
 }
 
-// raiseTop keeps the grant with the highest token: later ones must be above it.
+// raiseTop keeps the grant with the highest token, which later grants must exceed.
 func (k *watchedKey) raiseTop(p *part) {
 	if !p.opt.Fencing {
 		return
@@ -273,7 +268,7 @@ func (k *watchedKey) raiseTop(p *part) {
 	}
 }
 
-// token is what a's acquire was given.
+// token is the token of a's grant.
 func (a *watchedAttempt) token() uint64 {
 	for _, c := range a.calls {
 		if c.Outcome == history.Held {
@@ -283,12 +278,10 @@ func (a *watchedAttempt) token() uint64 {
 	return 0
 }
 
-// manyCalls is how many calls an attempt may have before its renewals are thinned
-// out.
+// manyCalls is the number of calls after which an attempt's renewals are thinned out.
 const manyCalls = 16
 
-// thin leaves out renewals that were judged and that the rules ask nothing of: of
-// those that were confirmed the first and the last tell all.
+// thin drops judged renewals that no rule needs: of the confirmed ones the first and the last suffice.
 func (a *watchedAttempt) thin(judged int64) {
 	if len(a.calls) < manyCalls {
 		return

@@ -6,38 +6,38 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// watchedKey is one key's attempts that still matter, and what was found.
+// watchedKey is a key with the attempts that still matter and the reported violations.
 type watchedKey struct {
 	number         uint32
-	attempts       []*watchedAttempt // in the order in which they were met
-	newest         int64             // the last stamp that was met
-	judged         int64             // refused tries that had returned by then were judged
-	stirred        bool              // something came since
-	free           int64             // all holds that were forgotten had ended by then
-	unfit          bool              // grants contradicted one another: what orders they had is not known any more
-	blind          bool              // so much is unknown that refused tries are not judged
-	countUncertain bool              // and of a re-entrant lock how often a client holds
+	attempts       []*watchedAttempt // in order of arrival
+	newest         int64             // the newest stamp
+	judged         int64             // busy tries that had returned by then were judged
+	changed        bool              // there are new calls since
+	free           int64             // all dropped holds had ended by then
+	unfit          bool              // grants contradicted one another, so their order is not known any more
+	blind          bool              // too much is unknown to judge busy tries
+	countUncertain bool              // and for a re-entrant lock how often a client holds
 	sharing        bool              // there were readers
 	top            *watchedAttempt   // the grant with the highest token
-	told           []telling
+	reported       []reportedFinding
 }
 
-// finding tells violations apart.
+// finding identifies a violation.
 type finding struct {
-	family Class // the class, or the one that stands for it
+	family Class // the class, or the one that represents it
 	a, b   history.Attempt
-	token  uint64 // that was not greater: which of several equal ones is wrong is not plain
-	to     int64  // of a stuck key, up to when it was told to be
+	token  uint64 // the token that was not greater; which of several equal ones is wrong is not certain
+	to     int64  // for a stuck key, the end of the reported period
 }
 
-// telling is a finding that was told, as being of a class.
-type telling struct {
+// reportedFinding is a finding with the class it was reported as.
+type reportedFinding struct {
 	finding
 	class Class
 }
 
-// look judges a key.
-func (w *Watch) look(k *watchedKey) []Witness {
+// judgeKey judges a key.
+func (w *Watch) judgeKey(k *watchedKey) []Witness {
 	g := w.judge.gather(k.number, 2*len(k.attempts))
 	w.show(k, g)
 	p := g.fold()
@@ -51,7 +51,7 @@ func (w *Watch) look(k *watchedKey) []Witness {
 
 	contradict := p.rep.Breaches[DoubleHold]+p.rep.Breaches[EarlyExpiry]+p.rep.Breaches[ZombieSuccess] > 0
 	if contradict {
-		// Why a try was refused is not plain any more.
+		// Why a try was busy is not certain any more.
 		delete(p.kept, UnexplainedBusy)
 	}
 	if k.countUncertain {
@@ -72,12 +72,12 @@ func (w *Watch) look(k *watchedKey) []Witness {
 	}
 	k.unfit = k.unfit || contradict
 	w.forget(k, p)
-	k.stirred = false
+	k.changed = false
 	return found
 }
 
-// show lets v see a key's calls as they were now. Tries that were judged are not
-// shown again: whoever explained them may be forgotten.
+// show passes v the calls of a key as of now. It leaves out judged tries, since the attempts that explained
+// them may have been dropped.
 func (w *Watch) show(k *watchedKey, v history.KeyVisitor) {
 	for _, a := range k.attempts {
 		if a.refused(k.judged) || (k.unfit || k.blind) && a.refused(w.now.tries) {
@@ -97,12 +97,11 @@ func (w *Watch) show(k *watchedKey, v history.KeyVisitor) {
 	}
 }
 
-// refused: it is a try that was refused by then, and nothing belies that.
+// refused reports whether it is a try that was busy by then, and no answer contradicts that.
 func (a *watchedAttempt) refused(by int64) bool { return a.busy != 0 && a.busy <= by && !a.proved }
 
-// heldByDead is when the key was not free, as far as p does not know: holds that
-// were forgotten, and those of clients that died some time after their last
-// record.
+// heldByDead is when the key was not free, as far as p does not know: dropped holds, and those of clients
+// that died some time after their last record.
 func (w *Watch) heldByDead(k *watchedKey, p *part) []stretch {
 	held := []stretch{{-forever, k.free}}
 	for i := range p.attempts {
@@ -116,14 +115,13 @@ func (w *Watch) heldByDead(k *watchedKey, p *part) []stretch {
 	return held
 }
 
-// isNew reports whether x is to be told: whether it was not, and no more of its
-// class than most were.
+// isNew reports whether to report x: it was not reported before, and the limit of its class is not reached.
 func (k *watchedKey) isNew(x Witness, most int) bool {
 	f, n := x.finding(), 0
-	for i := range k.told {
-		switch old := &k.told[i]; {
+	for i := range k.reported {
+		switch old := &k.reported[i]; {
 		case x.Class == StuckKey && old.class == StuckKey && x.From <= old.to:
-			old.to = f.to // it goes on
+			old.to = f.to // it continues
 			return false
 		case x.Class != StuckKey && old.finding == f:
 			return false
@@ -134,12 +132,11 @@ func (k *watchedKey) isNew(x Witness, most int) bool {
 	if n >= most {
 		return false
 	}
-	k.told = append(k.told, telling{f, x.Class})
+	k.reported = append(k.reported, reportedFinding{f, x.Class})
 	return true
 }
 
-// finding tells x apart, also from what is known of it when it may have another
-// class.
+// finding identifies x, also if it gets another class after later answers.
 func (w Witness) finding() finding {
 	f := finding{family: w.Class}
 	f.a = w.Calls[0].Attempt

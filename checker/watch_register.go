@@ -6,43 +6,41 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// What a register lost shows before its last value is read. Each accepted write
-// put one more than a value that was read, so that a value is reached only by way
-// of all those below it. A write of a value that had been reached already, by a
-// write that had returned or by one of that same value, therefore adds nothing:
-// whatever the last value is, it is less than the number of accepted writes.
+// A register shows lost updates before its last value is read. Each accepted write stores a read value + 1,
+// so a value is reached only through all smaller ones. A write of a value that was reached before, by a write
+// that had returned or by another write of the same value, therefore adds nothing: the last value is less
+// than the number of accepted writes.
 
-// registerOf names one key of a register.
+// registerOf identifies one key of a register.
 type registerOf struct {
 	key    uint32
 	fenced bool
 }
 
-// watchedRegister is what it accepted lately.
+// watchedRegister is the recent accepted calls of a register.
 type watchedRegister struct {
-	fresh  []*history.Call // not looked at yet
-	recent []*history.Call // the last of those that were, by their invoke
-	top    *history.Call   // the write of the highest value
-	told   map[Class]int
+	fresh    []*history.Call // not judged yet
+	recent   []*history.Call // the newest judged calls, by their invoke
+	top      *history.Call   // the write of the highest value
+	reported map[Class]int
 }
 
-// maxRecent bounds the calls on a register that are remembered; those that are
-// lost for one another are close together.
+// maxRecent bounds the remembered calls on a register; writes that lose one another are close together.
 const maxRecent = 64
 
-// register takes note of a call that a register accepted.
+// register adds a call that a register accepted.
 func (w *Watch) register(c *history.Call) {
 	of := registerOf{c.Key, c.Flags&history.FlagFenced != 0}
 	r := w.registers[of]
 	if r == nil {
-		r = &watchedRegister{told: map[Class]int{}}
+		r = &watchedRegister{reported: map[Class]int{}}
 		w.registers[of] = r
 	}
 	call := *c
 	r.fresh = append(r.fresh, &call)
 }
 
-// account looks at what the registers accepted.
+// account judges the new accepted calls.
 func (w *Watch) account() []Witness {
 	var found []Witness
 	for _, r := range w.registers {
@@ -53,8 +51,8 @@ func (w *Watch) account() []Witness {
 		n := 0
 		for ; n < len(r.fresh) && r.fresh[n].Invoke <= w.now.through; n++ {
 			for _, x := range r.take(r.fresh[n]) {
-				if r.told[x.Class] < w.opt.maxWitnesses() {
-					r.told[x.Class]++
+				if r.reported[x.Class] < w.opt.maxWitnesses() {
+					r.reported[x.Class]++
 					found = append(found, x)
 				}
 			}
@@ -65,7 +63,7 @@ func (w *Watch) account() []Witness {
 	return found
 }
 
-// take looks at the next call that was accepted.
+// take judges the next accepted call.
 func (r *watchedRegister) take(c *history.Call) (found []Witness) {
 	if c.Kind == history.KindWrite {
 		if c.Flags&history.FlagStale != 0 {
@@ -90,8 +88,7 @@ func (r *watchedRegister) take(c *history.Call) (found []Witness) {
 	return found
 }
 
-// reached is another write by which c's value had been reached, nil if none is
-// known.
+// reached returns another write that reached c's value before, or nil.
 func (r *watchedRegister) reached(c *history.Call) *history.Call {
 	for _, x := range r.recent {
 		if x.Kind == history.KindWrite && x.Arg == c.Arg {
