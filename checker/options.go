@@ -12,9 +12,9 @@ type Options struct {
 	// session). Otherwise the lock is judged as a mutex: a hold ends by a release,
 	// or by a loss that the lock signalled to the client.
 	Leased bool
-	// TTL of a leased lock bound by the server's clock: a grant certainly holds for
-	// TTL, less 0.1 % and Slack, after the acquire or the last confirmed renewal was
-	// sent. 0: the lease may end at any moment.
+	// TTL of a leased lock bound by the server's clock: a grant certainly holds
+	// for TTL, less 0.1 % and Slack, after the acquire or the last confirmed
+	// renewal was sent. 0: the lease may end at any moment.
 	TTL time.Duration
 	// Slack is subtracted from the TTL for the resolution of the server's clock.
 	Slack time.Duration

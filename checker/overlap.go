@@ -13,8 +13,8 @@ func (p *part) overlaps(holds []span) {
 			return
 		}
 		p.explainOverlaps(group, n)
-		// Incidents are groups of observed overlaps: the clocks' uncertainty connects
-		// none.
+		// Incidents are groups of observed overlaps: the clocks' uncertainty
+		// connects none.
 		groups(group, observed, func(incident []span) {
 			if countClashes(incident, certain) == 0 {
 				return

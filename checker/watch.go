@@ -8,39 +8,44 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Watch judges a history while it is written, by the rules of Check, so that a violation is
-// reported within a second and not at the end of a long run.
+// Watch judges a history while it is written, by the rules of Check, so that a
+// violation is reported within a second and not at the end of a long run.
 //
-// A history that broke the lock's guarantee up to some moment broke it whatever follows. So each
-// Settle judges the history up to a moment before which no record is missing; calls that had not
-// returned by then are open. Of each key it keeps only the attempts that can still matter: those
-// under way, those that may still have the lock, and those that may explain an unjudged busy try.
+// A history that broke the lock's guarantee up to some moment broke it whatever
+// follows. So each Settle judges the history up to a moment before which no
+// record is missing; calls that had not returned by then are open. Of each key
+// it keeps only the attempts that can still matter: those under way, those that
+// may still have the lock, and those that may explain an unjudged busy try.
 //
-// Check reports every violation that a Watch reports, in the same attempts, with three exceptions,
-// in all of which the lock did break its guarantee on that key. After contradicting grants, too many
-// unknown outcomes, or the first reader, Check judges the key's busy tries and tokens by coarser
-// rules, also the earlier ones, and may report a contradiction of more than two grants in others of
-// them. Of two busy tries of which one unknown acquire can explain only one, it may report the other.
-// And a pair that only the lease's TTL accuses may get another class after later answers.
+// Check reports every violation that a Watch reports, in the same attempts,
+// with three exceptions, in all of which the lock did break its guarantee on
+// that key. After contradicting grants, too many unknown outcomes, or the first
+// reader, Check judges the key's busy tries and tokens by coarser rules, also
+// the earlier ones, and may report a contradiction of more than two grants in
+// others of them. Of two busy tries of which one unknown acquire can explain
+// only one, it may report the other. And a pair that only the lease's TTL
+// accuses may get another class after later answers.
 //
 // A Watch does not report:
 //
-//   - a double hold of a lock without a lease that only the client's view of a hold proves: until a
-//     release is confirmed the client may yet observe an earlier loss. It reports an overlap;
-//   - lost updates without two accepted writes that prove them, for example if the outcome of one of
-//     them is unknown;
-//   - violations proved by a late answer to an attempt after its client has begun another;
-//   - busy tries on a key with some sixty attempts or more that may still have the lock, and those
-//     after contradicting grants;
-//   - violations within the clocks' uncertainty: all clients' stamps count as uncertain as the worst,
-//     also within a process.
+//   - a double hold of a lock without a lease that only the client's view of a
+//     hold proves: until a release is confirmed the client may yet observe an
+//     earlier loss. It reports an overlap;
+//   - lost updates without two accepted writes that prove them, for example if
+//     the outcome of one of them is unknown;
+//   - violations proved by a late answer to an attempt after its client has
+//     begun another;
+//   - busy tries on a key with some sixty attempts or more that may still have
+//     the lock, and those after contradicting grants;
+//   - violations within the clocks' uncertainty: all clients' stamps count as
+//     uncertain as the worst, also within a process.
 //
-// A client that was stopped between taking a stamp and writing the record writes it only when it
-// continues; until then its action counts as not done.
+// A client that was stopped between taking a stamp and writing the record
+// writes it only when it continues; until then its action counts as not done.
 //
-// Add takes calls when they begin and when they return, those of one client in order. It is not safe
-// for concurrent use.
-// and settles from time to time. It is for one goroutine.
+// Add takes calls when they begin and when they return, those of one client in
+// order. It is not safe for concurrent use. and settles from time to time. It
+// is for one goroutine.
 type Watch struct {
 	opt       Options
 	judge     *Judge
@@ -84,8 +89,8 @@ type watchedAttempt struct {
 	place  int32
 }
 
-// NewWatch judges a lock by the guarantees in the options. Of their facts about a run it uses the End
-// and the pauses known before it begins.
+// NewWatch judges a lock by the guarantees in the options. Of their facts about
+// a run it uses the End and the pauses known before it begins.
 func NewWatch(o Options) *Watch {
 	judged := o
 	judged.MaxWitnesses = 2 * o.maxWitnesses() // half of them may have been reported
@@ -111,7 +116,8 @@ func (w *Watch) Add(c *history.Call, returned bool) {
 func (w *Watch) client(number uint32) *watchedClient {
 	cl := w.clients[number]
 	if cl == nil {
-		// In processes of their own, so that all stamps compare with the clocks' uncertainty.
+		// In processes of their own, so that all stamps compare with the
+		// clocks' uncertainty.
 		cl = &watchedClient{client: &client{stream: history.Stream{Client: number, Worker: number}}}
 		w.clients[number] = cl
 		w.judge.clients.add(number, cl.client)
@@ -181,7 +187,8 @@ func (a *watchedAttempt) put(c *history.Call) {
 	a.calls = append(a.calls, *c)
 }
 
-// Died records that a client's process was gone at the given time; when it ended is not known.
+// Died records that a client's process was gone at the given time; when it
+// ended is not known.
 func (w *Watch) Died(client uint32, at int64) {
 	if cl := w.client(client); !cl.dead {
 		cl.dead, cl.died = true, at
@@ -194,16 +201,17 @@ func (w *Watch) Died(client uint32, at int64) {
 	}
 }
 
-// Settle judges the history up to the stamp through, up to which every record must have been added, and
-// returns the violations that it has not reported before: of each key the first few of each class. No
-// client's clock is off by more than doubt.
+// Settle judges the history up to the stamp through, up to which every record
+// must have been added, and returns the violations that it has not reported
+// before: of each key the first few of each class. No client's clock is off by
+// more than doubt.
 func (w *Watch) Settle(through int64, doubt time.Duration) []Witness {
 	w.now.doubt = max(w.now.doubt, int64(doubt))
 	w.now.through, w.now.tries = through, through-2*w.now.doubt
 	for _, cl := range w.clients {
 		cl.stream.ClockUncertainty = w.now.doubt
-		// A live client may still record anything later, and a dead one died after its last
-		// record.
+		// A live client may still record anything later, and a dead one died
+		// after its last record.
 		cl.last = through + 1
 		if cl.dead {
 			cl.last = min(cl.last, cl.seen+1)

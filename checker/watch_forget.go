@@ -6,12 +6,13 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// A Watch may drop an attempt of a key that can neither be accused, nor prove or explain anything any
-// more. Dropping more would only make it miss violations, except for attempts that may explain why a try
-// returned busy.
+// A Watch may drop an attempt of a key that can neither be accused, nor prove
+// or explain anything any more. Dropping more would only make it miss
+// violations, except for attempts that may explain why a try returned busy.
 
-// maxMaybeHeld bounds the attempts of a key that have ended for their clients but may still have the lock.
-// maxPast bounds the attempts whose hold has ended, and which are kept to prove a late success.
+// maxMaybeHeld bounds the attempts of a key that have ended for their clients
+// but may still have the lock. maxPast bounds the attempts whose hold has
+// ended, and which are kept to prove a late success.
 const (
 	maxMaybeHeld = 64
 	maxPast      = 16
@@ -83,13 +84,15 @@ func (w *Watch) underway(k *watchedKey, a *watchedAttempt, p *part) bool {
 	return a.folded != nil && a.folded.held(p.calls) && p.hold(a.folded).Ended == StreamEnd
 }
 
-// patience bounds how long a busy try waits for the answers to other calls, which may show the holder.
+// patience bounds how long a busy try waits for the answers to other calls,
+// which may show the holder.
 const patience = int64(time.Second)
 
 // maxTries bounds the busy tries that wait.
 const maxTries = 4096
 
-// decided is a time up to which no answer is missing that would change the judgement of a busy try.
+// decided is a time up to which no answer is missing that would change the
+// judgement of a busy try.
 func (w *Watch) decided(k *watchedKey, p *part) int64 {
 	at, waiting := w.now.tries, 0
 	for _, a := range k.attempts {
@@ -132,9 +135,9 @@ func (w *Watch) oldestTry(k *watchedKey) int64 {
 	return low - w.now.doubt
 }
 
-// passedOn is a time such that a certain holder granted before it must have released before any unjudged
-// try: another acquire was sent then, and granted before those tries. It is known only if the order of the
-// grants is.
+// passedOn is a time such that a certain holder granted before it must have
+// released before any unjudged try: another acquire was sent then, and granted
+// before those tries. It is known only if the order of the grants is.
 func (k *watchedKey) passedOn(p *part, low int64) int64 {
 	passed := -int64(forever)
 	if k.unfit || p.sharing || p.opt.TriesYield || p.opt.Leased && p.opt.Reentrant {
@@ -163,7 +166,8 @@ func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, supe
 	blind := k.blind || k.unfit
 	switch {
 	case !ok:
-		// It got nothing; but a lock whose tries yield may have been busy because of it.
+		// It got nothing; but a lock whose tries yield may have been busy
+		// because of it.
 		for _, c := range a.calls {
 			if max(c.Invoke, c.Return)+w.now.doubt >= low {
 				return stays
@@ -180,8 +184,8 @@ func (w *Watch) disposition(k *watchedKey, a *watchedAttempt, p *part, low, supe
 	return past
 }
 
-// share gives a hold of a re-entrant lock and its inner attempts the same disposition, since a part of them
-// proves too little.
+// share gives a hold of a re-entrant lock and its inner attempts the same
+// disposition, since a part of them proves too little.
 func (w *Watch) share(k *watchedKey, p *part, dispositions []disposition) {
 	least := map[*attempt]disposition{} // of the outer ones
 	outer := map[uint32]*attempt{}      // of each client the last
@@ -219,8 +223,8 @@ func (w *Watch) drop(k *watchedKey, p *part, dispositions []disposition, since i
 				dispositions[i] = dropped
 			}
 		case past:
-			// A client that has held since before its end may still get a confirmation, which then
-			// came too late.
+			// A client that has held since before its end may still get a
+			// confirmation, which then came too late.
 			a := k.attempts[i].folded
 			useful := a != nil && a.granted(p.calls) && p.hold(a).End > since
 			if useful && len(before) < maxPast {
@@ -278,10 +282,12 @@ func (a *watchedAttempt) token() uint64 {
 	return 0
 }
 
-// manyCalls is the number of calls after which an attempt's renewals are thinned out.
+// manyCalls is the number of calls after which an attempt's renewals are
+// thinned out.
 const manyCalls = 16
 
-// thin drops judged renewals that no rule needs: of the confirmed ones the first and the last suffice.
+// thin drops judged renewals that no rule needs: of the confirmed ones the
+// first and the last suffice.
 func (a *watchedAttempt) thin(judged int64) {
 	if len(a.calls) < manyCalls {
 		return

@@ -6,7 +6,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// watchedKey is a key with the attempts that still matter and the reported violations.
+// watchedKey is a key with the attempts that still matter and the reported
+// violations.
 type watchedKey struct {
 	number         uint32
 	attempts       []*watchedAttempt // in order of arrival
@@ -76,8 +77,8 @@ func (w *Watch) judgeKey(k *watchedKey) []Witness {
 	return found
 }
 
-// show passes v the calls of a key as of now. It leaves out judged tries, since the attempts that explained
-// them may have been dropped.
+// show passes v the calls of a key as of now. It leaves out judged tries, since
+// the attempts that explained them may have been dropped.
 func (w *Watch) show(k *watchedKey, v history.KeyVisitor) {
 	for _, a := range k.attempts {
 		if a.refused(k.judged) || (k.unfit || k.blind) && a.refused(w.now.tries) {
@@ -97,11 +98,12 @@ func (w *Watch) show(k *watchedKey, v history.KeyVisitor) {
 	}
 }
 
-// refused reports whether it is a try that was busy by then, and no answer contradicts that.
+// refused reports whether it is a try that was busy by then, and no answer
+// contradicts that.
 func (a *watchedAttempt) refused(by int64) bool { return a.busy != 0 && a.busy <= by && !a.proved }
 
-// heldByDead is when the key was not free, as far as p does not know: dropped holds, and those of clients
-// that died some time after their last record.
+// heldByDead is when the key was not free, as far as p does not know: dropped
+// holds, and those of clients that died some time after their last record.
 func (w *Watch) heldByDead(k *watchedKey, p *part) []stretch {
 	held := []stretch{{-forever, k.free}}
 	for i := range p.attempts {
@@ -115,7 +117,8 @@ func (w *Watch) heldByDead(k *watchedKey, p *part) []stretch {
 	return held
 }
 
-// isNew reports whether to report x: it was not reported before, and the limit of its class is not reached.
+// isNew reports whether to report x: it was not reported before, and the limit
+// of its class is not reached.
 func (k *watchedKey) isNew(x Witness, most int) bool {
 	f, n := x.finding(), 0
 	for i := range k.reported {

@@ -6,10 +6,11 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// A register shows lost updates before its last value is read. Each accepted write stores a read value + 1,
-// so a value is reached only through all smaller ones. A write of a value that was reached before, by a write
-// that had returned or by another write of the same value, therefore adds nothing: the last value is less
-// than the number of accepted writes.
+// A register shows lost updates before its last value is read. Each accepted
+// write stores a read value + 1, so a value is reached only through all smaller
+// ones. A write of a value that was reached before, by a write that had
+// returned or by another write of the same value, therefore adds nothing: the
+// last value is less than the number of accepted writes.
 
 // registerOf identifies one key of a register.
 type registerOf struct {
@@ -25,7 +26,8 @@ type watchedRegister struct {
 	reported map[Class]int
 }
 
-// maxRecent bounds the remembered calls on a register; writes that lose one another are close together.
+// maxRecent bounds the remembered calls on a register; writes that lose one
+// another are close together.
 const maxRecent = 64
 
 // register adds a call that a register accepted.

@@ -6,19 +6,19 @@ import "context"
 // client implements too. Callers return errors.ErrUnsupported for a client without
 // the ability.
 
-// Reentrant is a Client whose holder may lock again: while it holds a key, Acquire
-// and TryAcquire of that key succeed at once, whichever clients wait. Each success is
-// a Hold with its own attempt, and the key is free when all of them are released, in
-// any order.
+// Reentrant is a Client whose holder may lock again: while it holds a key,
+// Acquire and TryAcquire of that key succeed at once, whichever clients wait.
+// Each success is a Hold with its own attempt, and the key is free when all of
+// them are released, in any order.
 type Reentrant interface {
 	Client
 	// Depth is how many holds of key this client has by its own count.
 	Depth(key string) int
 }
 
-// ReadWriter is a Client with two kinds of holds: Acquire and TryAcquire lock the key
-// for writing, which excludes all other clients; these lock it for reading, which
-// excludes writers only. Cleanup serves both.
+// ReadWriter is a Client with two kinds of holds: Acquire and TryAcquire lock
+// the key for writing, which excludes all other clients; these lock it for
+// reading, which excludes writers only. Cleanup serves both.
 type ReadWriter interface {
 	Client
 	// AcquireRead is Acquire for reading.
@@ -27,15 +27,15 @@ type ReadWriter interface {
 	TryAcquireRead(ctx context.Context, key string, a Attempt) (Hold, error)
 }
 
-// Batcher is a Client that locks several keys in one attempt, all or none. The Hold
-// stands for all of them: one Extend, one Release. Its Key is the first. The keys must
-// be distinct, and at least one.
+// Batcher is a Client that locks several keys in one attempt, all or none. The
+// Hold stands for all of them: one Extend, one Release. Its Key is the first.
+// The keys must be distinct, and at least one.
 type Batcher interface {
 	Client
 	// AcquireAll is Acquire of all keys.
 	AcquireAll(ctx context.Context, keys []string, a Attempt) (Hold, error)
-	// TryAcquireAll is TryAcquire of all keys: ErrBusy if one is taken, and then none
-	// is acquired.
+	// TryAcquireAll is TryAcquire of all keys: ErrBusy if one is taken, and
+	// then none is acquired.
 	TryAcquireAll(ctx context.Context, keys []string, a Attempt) (Hold, error)
 	// CleanupAll is Cleanup of all keys: ErrLost if the attempt had none of them.
 	CleanupAll(ctx context.Context, keys []string, a Attempt) error

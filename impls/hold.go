@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// Grant is the common part of all Holds: what was granted to which attempt, and that a
-// definite answer ends it. A recipe's hold embeds it, and adds its lease.
+// Grant is the common part of all Holds: what was granted to which attempt, and
+// that a definite answer ends it. A recipe's hold embeds it, and adds its
+// lease.
 type Grant struct {
 	key     string
 	attempt Attempt
@@ -16,8 +17,8 @@ type Grant struct {
 	over    bool // an answer was definite
 }
 
-// NewGrant is a grant of key to a; fence is 0 if the recipe has none. Free sends the
-// recipe's release and returns its outcome.
+// NewGrant is a grant of key to a; fence is 0 if the recipe has none. Free
+// sends the recipe's release and returns its outcome.
 func NewGrant(key string, a Attempt, fence uint64, free func(context.Context) error) Grant {
 	return Grant{key: key, attempt: a, fence: fence, free: free}
 }
@@ -36,8 +37,8 @@ func (g *Grant) Extend(context.Context) error {
 	return fmt.Errorf("extend %s: this recipe does not renew on demand: %w", g.key, errors.ErrUnsupported)
 }
 
-// Release frees the lock. It may be repeated after an unknown outcome, or if nothing was
-// sent.
+// Release frees the lock. It may be repeated after an unknown outcome, or if
+// nothing was sent.
 func (g *Grant) Release(ctx context.Context) error {
 	if g.over {
 		return ErrLost

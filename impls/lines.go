@@ -14,11 +14,12 @@ import (
 var sources embed.FS
 
 // CodeLines counts the lines of code of a recipe ("redis/token"). Its own lines
-// are those of its file, which has the recipe's name without hyphens (token.go); variants
-// of a recipe may share a file (for-update-no-index is in forupdate.go). The
-// shared lines are those of the files in its backend's package that belong to no
-// recipe. Blank lines, comments and tests are not counted. Both are 0 for a
-// recipe that lockbench does not have, and for the controls.
+// are those of its file, which has the recipe's name without hyphens
+// (token.go); variants of a recipe may share a file (for-update-no-index is in
+// forupdate.go). The shared lines are those of the files in its backend's
+// package that belong to no recipe. Blank lines, comments and tests are not
+// counted. Both are 0 for a recipe that lockbench does not have, and for the
+// controls.
 func CodeLines(id string) (own, shared int64) {
 	backend, name, _ := strings.Cut(id, "/")
 	name = strings.ReplaceAll(name, "-", "")

@@ -19,8 +19,9 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 )
 
-// Outcome names the outcome of a call of kind k that returned err. An error that wraps
-// none of the errors above is unknown: only listed errors are definite.
+// Outcome names the outcome of a call of kind k that returned err. An error
+// that wraps none of the errors above is unknown: only listed errors are
+// definite.
 func Outcome(k history.Kind, err error) history.Outcome {
 	switch {
 	case err == nil:

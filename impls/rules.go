@@ -14,13 +14,13 @@ type Rule struct {
 	Outcome error // ErrBusy, ErrLost or ErrFailed, or an error that wraps one
 }
 
-// Rules is a backend's table from the errors of its driver, after a request was sent, to
-// outcomes. The first rule that matches counts. Errors that no rule matches are unknown,
-// so a table lists only definite ones.
+// Rules is a backend's table from the errors of its driver, after a request was
+// sent, to outcomes. The first rule that matches counts. Errors that no rule
+// matches are unknown, so a table lists only definite ones.
 type Rules []Rule
 
-// Outcome returns the outcome of a request that failed with err, and wraps err. It is nil
-// if err is.
+// Outcome returns the outcome of a request that failed with err, and wraps err.
+// It is nil if err is.
 func (rs Rules) Outcome(err error) error {
 	if err == nil {
 		return nil
@@ -33,8 +33,8 @@ func (rs Rules) Outcome(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// NoEffect is a table of errors after which a request certainly had no effect: each, by
-// errors.Is, is ErrFailed.
+// NoEffect is a table of errors after which a request certainly had no effect:
+// each, by errors.Is, is ErrFailed.
 func NoEffect(errs ...error) Rules {
 	rs := make(Rules, 0, len(errs))
 	for _, err := range errs {
@@ -43,8 +43,8 @@ func NoEffect(errs ...error) Rules {
 	return rs
 }
 
-// NotSent is the outcome of a request that was not sent because of err. It is nil if err
-// is.
+// NotSent is the outcome of a request that was not sent because of err. It is
+// nil if err is.
 func NotSent(err error) error {
 	if err == nil {
 		return nil
@@ -52,14 +52,15 @@ func NotSent(err error) error {
 	return fmt.Errorf("%w: nothing was sent: %w", ErrFailed, err)
 }
 
-// Definite reports whether err, of a release, renewal or clean-up, decides whether the
-// attempt still has the lock: nil or ErrLost, and not also ErrUnknown.
+// Definite reports whether err, of a release, renewal or clean-up, decides
+// whether the attempt still has the lock: nil or ErrLost, and not also
+// ErrUnknown.
 func Definite(err error) bool {
 	return err == nil || errors.Is(err, ErrLost) && !errors.Is(err, ErrUnknown)
 }
 
-// Settled is err, of a release or clean-up of key: unchanged if it is definite, otherwise
-// with the action and the key.
+// Settled is err, of a release or clean-up of key: unchanged if it is definite,
+// otherwise with the action and the key.
 func Settled(doing, key string, err error) error {
 	if Definite(err) {
 		return err
@@ -78,8 +79,8 @@ func As[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// ConnectError marks an error of connecting, which drivers do not always distinguish from
-// an error of a request: nothing was sent.
+// ConnectError marks an error of connecting, which drivers do not always
+// distinguish from an error of a request: nothing was sent.
 type ConnectError struct{ Err error }
 
 // Error implements error.

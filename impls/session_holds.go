@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SessionHolds are the holds that one session renews. It is safe for concurrent use; the
-// zero value has none.
+// SessionHolds are the holds that one session renews. It is safe for concurrent
+// use; the zero value has none.
 type SessionHolds struct {
 	mu    sync.Mutex
 	holds map[Attempt]string // their keys
@@ -23,16 +23,16 @@ func (k *SessionHolds) Add(key string, a Attempt) {
 	k.holds[a] = key
 }
 
-// Drop removes a hold whose release is about to be sent, so that no renewal is reported
-// for it.
+// Drop removes a hold whose release is about to be sent, so that no renewal is
+// reported for it.
 func (k *SessionHolds) Drop(a Attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.holds, a)
 }
 
-// Renewing reaches StepRenewing before a renewal of the session, unless the session has
-// no holds.
+// Renewing reaches StepRenewing before a renewal of the session, unless the
+// session has no holds.
 func (k *SessionHolds) Renewing(ctx context.Context, cfg *Config) {
 	k.mu.Lock()
 	n := len(k.holds)
@@ -42,8 +42,8 @@ func (k *SessionHolds) Renewing(ctx context.Context, cfg *Config) {
 	}
 }
 
-// Renewed reports to cfg.Renewals, for each hold, the outcome of a renewal that was sent
-// at sent.
+// Renewed reports to cfg.Renewals, for each hold, the outcome of a renewal that
+// was sent at sent.
 func (k *SessionHolds) Renewed(cfg *Config, sent time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

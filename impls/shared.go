@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Shared is what the clients of one process share, as an application's threads share a
-// connection pool. It is safe for concurrent use.
+// Shared is what the clients of one process share, as an application's threads
+// share a connection pool. It is safe for concurrent use.
 type Shared struct {
 	// Connections is the size of the pool.
 	Connections int

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// SkewedClock is a clock with an offset that a test or a fault sets. It stands for a
-// client's wall clock. The rate of time does not change: Sleep and AfterFunc last as long
-// as on the base clock. It is safe for concurrent use.
+// SkewedClock is a clock with an offset that a test or a fault sets. It stands
+// for a client's wall clock. The rate of time does not change: Sleep and
+// AfterFunc last as long as on the base clock. It is safe for concurrent use.
 type SkewedClock struct {
 	Clock
 	by atomic.Int64
@@ -16,8 +16,8 @@ type SkewedClock struct {
 // NewSkewedClock is a clock without an offset from base.
 func NewSkewedClock(base Clock) *SkewedClock { return &SkewedClock{Clock: base} }
 
-// Set sets the offset from the base clock, replacing an earlier one; a negative offset
-// sets the clock back.
+// Set sets the offset from the base clock, replacing an earlier one; a negative
+// offset sets the clock back.
 func (c *SkewedClock) Set(by time.Duration) { c.by.Store(int64(by)) }
 
 // Now is the time of the clock. With an offset it has no monotonic reading, so that

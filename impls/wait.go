@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// NewUniform is a wait policy that draws each wait uniformly from min to max, both
-// included; the same seed gives the same waits. Equal bounds give a constant wait; bounds
-// in the wrong order are swapped, and negative ones count as zero. It is for one client,
-// not for concurrent use.
+// NewUniform is a wait policy that draws each wait uniformly from min to max,
+// both included; the same seed gives the same waits. Equal bounds give a
+// constant wait; bounds in the wrong order are swapped, and negative ones count
+// as zero. It is for one client, not for concurrent use.
 func NewUniform(min, max time.Duration, seed uint64) WaitPolicy {
 	if max < min {
 		min, max = max, min
@@ -48,8 +48,8 @@ func (u *uniform) String() string {
 	return u.min.String() + ".." + u.max.String()
 }
 
-// Poll is an Acquire that repeats try: between two tries it reaches StepWaiting and waits
-// by cfg's policy, on cfg's clock.
+// Poll is an Acquire that repeats try: between two tries it reaches StepWaiting
+// and waits by cfg's policy, on cfg's clock.
 func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error)) (Hold, error) {
 	return RetryUntilAcquired(ctx, key, a, try, func(ctx context.Context) error {
 		cfg.Reach(ctx, StepWaiting)
@@ -57,9 +57,9 @@ func Poll(ctx context.Context, cfg Config, key string, a Attempt, try func(conte
 	})
 }
 
-// RetryUntilAcquired is an Acquire that repeats try while it returns ErrBusy, with wait in
-// between. If wait fails, as it must when ctx ends, the result is ErrFailed, since the
-// last answer was definite.
+// RetryUntilAcquired is an Acquire that repeats try while it returns ErrBusy,
+// with wait in between. If wait fails, as it must when ctx ends, the result is
+// ErrFailed, since the last answer was definite.
 func RetryUntilAcquired(ctx context.Context, key string, a Attempt, try func(context.Context, string, Attempt) (Hold, error), wait func(context.Context) error) (Hold, error) {
 	for {
 		h, err := try(ctx, key, a)
@@ -72,8 +72,8 @@ func RetryUntilAcquired(ctx context.Context, key string, a Attempt, try func(con
 	}
 }
 
-// GaveUp is the outcome of an acquire of key that err ended, usually its context's, while
-// it waited with no request under way: ErrFailed.
+// GaveUp is the outcome of an acquire of key that err ended, usually its
+// context's, while it waited with no request under way: ErrFailed.
 func GaveUp(key string, err error) error {
 	return fmt.Errorf("acquire %s: gave up waiting: %w: %w", key, ErrFailed, err)
 }

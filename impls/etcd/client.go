@@ -34,8 +34,8 @@ func describe(i impls.Info) impls.Info {
 	// The server looks for expired leases twice a second, and revokes them with a
 	// write.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + time.Second }
-	// The driver distributes its requests over all servers, and sends some to a silent
-	// one until its keepalive fails.
+	// The driver distributes its requests over all servers, and sends some to a
+	// silent one until its keepalive fails.
 	i.DetectionTimeout = func(_, timeout time.Duration) time.Duration { return silence + timeout }
 	return i
 }
@@ -49,14 +49,14 @@ type client struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	// renew starts the renewal of a new session, and returns a function that runs in
-	// its own goroutine until background ends or the session is lost.
+	// renew starts the renewal of a new session, and returns a function that
+	// runs in its own goroutine until background ends or the session is lost.
 	renew   func(*session) (keep func(), err error)
 	session *session // the newest; may be lost
 }
 
-// connect opens the driver of a client, whose session is renewed by this package unless
-// the caller replaces renew.
+// connect opens the driver of a client, whose session is renewed by this
+// package unless the caller replaces renew.
 func connect(cfg impls.Config, options ...grpc.DialOption) (*client, error) {
 	api, err := dial(cfg, options...)
 	if err != nil {
@@ -76,8 +76,8 @@ func (c *client) ready(ctx context.Context) error {
 	return nil
 }
 
-// live returns a session that is not lost, if necessary a new one. If it fails, nothing
-// of an attempt was sent.
+// live returns a session that is not lost, if necessary a new one. If it fails,
+// nothing of an attempt was sent.
 func (c *client) live(ctx context.Context) (*session, error) {
 	if c.session != nil && !c.session.isLost() {
 		return c.session, nil
@@ -100,17 +100,17 @@ func (c *client) live(ctx context.Context) (*session, error) {
 // place is the prefix of a lock's keys. Each kind of lock has its own.
 func place(kind, key string) string { return "lockbench/" + kind + "/" + url.PathEscape(key) }
 
-// void is a key that exists after the attempt was abandoned: a transaction of the
-// attempt that is still under way then has no effect. Without it, a late acquire could
-// take effect after its clean-up was answered.
+// void is a key that exists after the attempt was abandoned: a transaction of
+// the attempt that is still under way then has no effect. Without it, a late
+// acquire could take effect after its clean-up was answered.
 func void(a impls.Attempt) string { return "lockbench/void/" + a.String() }
 
 // absent is true if the key does not exist.
 func absent(key string) clientv3.Cmp { return clientv3.Compare(clientv3.CreateRevision(key), "=", 0) }
 
-// commit sends one transaction. If the server does not know its lease any more, the
-// session ends now and not at its next renewal, so that the next attempt opens a new
-// one.
+// commit sends one transaction. If the server does not know its lease any more,
+// the session ends now and not at its next renewal, so that the next attempt
+// opens a new one.
 func (c *client) commit(ctx context.Context, s *session, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	r, cancel := request(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -144,17 +144,17 @@ func voided(a impls.Attempt) error {
 	return fmt.Errorf("%w: attempt %s was cleaned up before", impls.ErrFailed, a)
 }
 
-// take deletes an attempt's key if the comparisons hold, and otherwise prevents that it
-// is ever written: nil, ErrLost, or another outcome. The void key belongs to s; own
-// reports whether the attempt's own key does too.
+// take deletes an attempt's key if the comparisons hold, and otherwise prevents
+// that it is ever written: nil, ErrLost, or another outcome. The void key
+// belongs to s; own reports whether the attempt's own key does too.
 func (c *client) take(ctx context.Context, s *session, own bool, a impls.Attempt, key string, match ...clientv3.Cmp) error {
 	resp, err := c.commit(ctx, s, match,
 		[]clientv3.Op{clientv3.OpDelete(key)},
 		[]clientv3.Op{clientv3.OpPut(void(a), "", clientv3.WithLease(s.lease))})
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound) && own:
-		// The key does not exist, and without its lease no late transaction can write
-		// it.
+		// The key does not exist, and without its lease no late transaction can
+		// write it.
 		return impls.ErrLost
 	case err != nil:
 		return err
@@ -177,8 +177,8 @@ func (c *client) remove(ctx context.Context, key string) error {
 	return err
 }
 
-// Close ends the renewals and the connections. The lease and its keys remain until the
-// lease expires.
+// Close ends the renewals and the connections. The lease and its keys remain
+// until the lease expires.
 func (c *client) Close() error {
 	c.stop()
 	err := c.api.Close()
@@ -212,7 +212,7 @@ func (h *hold) granted() *hold {
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
-// Lost is closed when the server reported that the lease is gone, or when it ended
-// without a confirmed renewal: by our own count, from before the last confirmed request;
-// or by the client library's count, for its session.
+// Lost is closed when the server reported that the lease is gone, or when it
+// ended without a confirmed renewal: by our own count, from before the last
+// confirmed request; or by the client library's count, for its session.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }

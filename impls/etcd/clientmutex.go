@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// clientMutex is etcd/client-mutex: the client library's Mutex and Session, one session
-// per client and one Mutex per attempt.
+// clientMutex is etcd/client-mutex: the client library's Mutex and Session, one
+// session per client and one Mutex per attempt.
 //
 // Document: etcd's client library, package concurrency.
 //
@@ -25,27 +25,30 @@ import (
 //	try      TryLock: the same, and delete the key if it is not the first
 //	release  Unlock: delete the key
 //
-// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a waiter
-// adds its watch and 3 reads, a busy try a deletion.
-// Bound: the session, a lease that the library renews three times per TTL, by its own
-// clock. Takeover: the TTL, and up to a second until the server has revoked the lease.
-// Guarantee: one holder at a time, in order of arrival, while its lease lives, and a
-// fencing token: the revision at which the library found itself the holder.
+// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a
+// waiter adds its watch and 3 reads, a busy try a deletion.
+// Bound: the session, a lease that the library renews three times per TTL, by
+// its own clock. Takeover: the TTL, and up to a second until the server has
+// revoked the lease.
+// Guarantee: one holder at a time, in order of arrival, while its lease lives,
+// and a fencing token: the revision at which the library found itself the
+// holder.
 // Failure: where the library differs from etcd/mutex:
 //
-//   - The key belongs to the session and not to the attempt: a second Mutex of the
-//     session holds as soon as the first does. This client therefore records what it
-//     holds, and does not ask the library for it again.
-//   - Unlock does not report whether the key still existed: the release of a lost lock
-//     succeeds.
-//   - A Lock that fails in its first request leaves its key behind, if that was written,
-//     and Unlock does not delete it. Cleanup does; and if there is no key, so that it
-//     might still come, Cleanup revokes the lease, which ends all holds of this client.
-//   - A wait whose ctx ended deletes its key without a time limit: it lasts until a
-//     server answers, or the driver has dropped the connection.
-//   - The watch begins at the revision of the last read, and a server serves watches
-//     that begin in the past only every 100 ms. It does not require a leader either, so
-//     that a partitioned member keeps it waiting.
+//   - The key belongs to the session and not to the attempt: a second Mutex of
+//     the session holds as soon as the first does. This client therefore
+//     records what it holds, and does not ask the library for it again.
+//   - Unlock does not report whether the key still existed: the release of a
+//     lost lock succeeds.
+//   - A Lock that fails in its first request leaves its key behind, if that was
+//     written, and Unlock does not delete it. Cleanup does; and if there is no
+//     key, so that it might still come, Cleanup revokes the lease, which ends
+//     all holds of this client.
+//   - A wait whose ctx ended deletes its key without a time limit: it lasts
+//     until a server answers, or the driver has dropped the connection.
+//   - The watch begins at the revision of the last read, and a server serves
+//     watches that begin in the past only every 100 ms. It does not require a
+//     leader either, so that a partitioned member keeps it waiting.
 type clientMutex struct{ leased }
 
 func (clientMutex) Info() impls.Info {
@@ -118,8 +121,8 @@ func (c *libraryClient) Acquire(ctx context.Context, key string, a impls.Attempt
 			return nil, fmt.Errorf("acquire %s: this client holds the lock itself: %w: %w", key, impls.ErrFailed, ctx.Err())
 		}
 	}
-	// The library uses one context for the whole wait, so a request has no time limit of
-	// its own.
+	// The library uses one context for the whole wait, so a request has no time
+	// limit of its own.
 	h, err := c.lock(&requestContext{Context: ctx}, key, a, (*concurrency.Mutex).Lock)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", key, err)
@@ -164,8 +167,8 @@ func (c *libraryClient) lock(r *requestContext, key string, a impls.Attempt, ask
 	return newHold(s, key, a, uint64(m.Header().Revision), func(ctx context.Context) error { return c.unlock(ctx, m, a) }).granted(), nil
 }
 
-// trace reaches the steps of a wait, which the library hides, by the reads before and
-// after each watch.
+// trace reaches the steps of a wait, which the library hides, by the reads
+// before and after each watch.
 func (c *libraryClient) trace(r *requestContext, m *concurrency.Mutex) {
 	ctx, waiting := r.Context, false
 	r.sending = func() {
@@ -214,10 +217,10 @@ func (c *libraryClient) unlock(ctx context.Context, m *concurrency.Mutex, a impl
 	})
 }
 
-// Cleanup deletes the session's key if the attempt may have written it. If the key does
-// not exist, a request of the attempt may still be under way: then Cleanup revokes the
-// lease, without which that request fails. It has no record of another client's
-// attempts.
+// Cleanup deletes the session's key if the attempt may have written it. If the
+// key does not exist, a request of the attempt may still be under way: then
+// Cleanup revokes the lease, without which that request fails. It has no record
+// of another client's attempts.
 func (c *libraryClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return impls.Settled("clean up", key, c.claims.Finish(ctx, a, func(ctx context.Context, own claim) error {
 		err := c.remove(ctx, lockKey(key, own.session))

@@ -20,8 +20,9 @@ import (
 // silence is the idle time before a keepalive request; grpc allows no less.
 const silence = 10 * time.Second
 
-// dial makes the driver of one client. It connects in the background: the first request
-// shows whether a server answers. The options are applied after our own.
+// dial makes the driver of one client. It connects in the background: the first
+// request shows whether a server answers. The options are applied after our
+// own.
 func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error) {
 	if len(cfg.Addresses) == 0 {
 		return nil, fmt.Errorf("open an etcd client: no addresses")
@@ -36,8 +37,8 @@ func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 				return cfg.Dial(ctx, "tcp", address)
 			}),
-			// Reconnect at once: the default waits a second and more, which is half of a
-			// short lease.
+			// Reconnect at once: the default waits a second and more, which is
+			// half of a short lease.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: cfg.Timeout,
@@ -51,20 +52,20 @@ func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error
 	return api, nil
 }
 
-// request limits ctx to the request timeout and lets noteSent record whether the request
-// reached a connection.
+// request limits ctx to the request timeout and lets noteSent record whether
+// the request reached a connection.
 func request(ctx context.Context, timeout time.Duration) (*requestContext, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	return &requestContext{Context: ctx}, cancel
 }
 
-// requestContext carries, beside the context, the progress of a request. It is used by
-// one request at a time.
+// requestContext carries, beside the context, the progress of a request. It is
+// used by one request at a time.
 type requestContext struct {
 	context.Context
 	sent bool
-	// sending, if not nil, is called before a request is sent, and answered with its
-	// reply: on the goroutine of the request.
+	// sending, if not nil, is called before a request is sent, and answered
+	// with its reply: on the goroutine of the request.
 	sending  func()
 	answered func(reply any)
 }
@@ -78,8 +79,9 @@ func (r *requestContext) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// noteSent marks a request as sent unless it certainly was not: the driver queues requests
-// while no connection is ready, and a request without a connection has no peer.
+// noteSent marks a request as sent unless it certainly was not: the driver
+// queues requests while no connection is ready, and a request without a
+// connection has no peer.
 func noteSent(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	r, ok := ctx.Value(requestKey{}).(*requestContext)
 	if !ok {
@@ -99,9 +101,9 @@ func noteSent(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return err
 }
 
-// checkTTL returns why etcd cannot serve ttl: a lease lasts whole seconds, and at least
-// one and a half election timeouts, rounded up. The server silently prolongs a shorter
-// lease.
+// checkTTL returns why etcd cannot serve ttl: a lease lasts whole seconds, and
+// at least one and a half election timeouts, rounded up. The server silently
+// prolongs a shorter lease.
 func checkTTL(ttl time.Duration, lim impls.Limits) error {
 	least := time.Duration(math.Ceil(1.5*lim.ElectionTimeout.Seconds())) * time.Second
 	least = max(least, time.Second)

@@ -11,8 +11,8 @@ import (
 
 // mutex is etcd/mutex: a queue of keys in the order of their create revisions.
 //
-// Document: the lock of etcd's client library, written anew with a key per attempt
-// instead of one per lease.
+// Document: the lock of etcd's client library, written anew with a key per
+// attempt instead of one per lease.
 //
 //	acquire  put a key named by the attempt, bound to the client's lease, and read in
 //	         the same transaction which key precedes it; held if there is none;
@@ -21,15 +21,16 @@ import (
 //	         from the middle of the queue
 //	release  delete the key
 //
-// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a waiter
-// adds its watch and 2 reads.
-// Bound: the session, a lease that the client renews three times per TTL. Takeover: the
-// TTL, and up to a second until the server has revoked the lease.
-// Guarantee: one holder at a time, in order of arrival, while its lease lives, and a
-// fencing token, the key's create revision, which grows through failovers.
-// Failure: a holder that was stopped or disconnected continues after its lease ended, and
-// the resource does not check its token: Lost signals it, but cannot stop it. A restore
-// from a backup resets revisions.
+// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a
+// waiter adds its watch and 2 reads.
+// Bound: the session, a lease that the client renews three times per TTL.
+// Takeover: the TTL, and up to a second until the server has revoked the lease.
+// Guarantee: one holder at a time, in order of arrival, while its lease lives,
+// and a fencing token, the key's create revision, which grows through
+// failovers.
+// Failure: a holder that was stopped or disconnected continues after its lease
+// ended, and the resource does not check its token: Lost signals it, but cannot
+// stop it. A restore from a backup resets revisions.
 type mutex struct{ leased }
 
 func (mutex) Info() impls.Info {
@@ -130,8 +131,8 @@ func lastTwo() []clientv3.OpOption {
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)}
 }
 
-// TryAcquire writes the key only if the queue is empty, so that a busy answer leaves
-// nothing to clean up.
+// TryAcquire writes the key only if the queue is empty, so that a busy answer
+// leaves nothing to clean up.
 func (c *mutexClient) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	s, err := c.begin(ctx, a)
 	if err != nil {

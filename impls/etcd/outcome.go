@@ -6,12 +6,12 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// rules is the table from driver errors to outcomes. It lists the errors by which the
-// server reports that a request had no effect: it rejected the request before proposing
-// it to the quorum, or when applying it. Once the request was sent any other error is
-// unknown: above all "unavailable" in all its forms (timed out, leader changed, server
-// stopped, connection lost) and the end of a context, since the request may still be
-// applied.
+// rules is the table from driver errors to outcomes. It lists the errors by
+// which the server reports that a request had no effect: it rejected the
+// request before proposing it to the quorum, or when applying it. Once the
+// request was sent any other error is unknown: above all "unavailable" in all
+// its forms (timed out, leader changed, server stopped, connection lost) and
+// the end of a context, since the request may still be applied.
 func rules() impls.Rules {
 	return impls.NoEffect(
 		rpctypes.ErrLeaseNotFound, // the lease of a put is gone

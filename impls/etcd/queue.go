@@ -10,12 +10,12 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// wait waits in the queue until no key precedes h's; before is the key that preceded it
-// at the last look.
+// wait waits in the queue until no key precedes h's; before is the key that
+// preceded it at the last look.
 //
-// An error (no leader, a restarting server) does not end the wait, since the place in the
-// queue remains: only the end of ctx or the loss of the session does. After both, the
-// place may remain.
+// An error (no leader, a restarting server) does not end the wait, since the
+// place in the queue remains: only the end of ctx or the loss of the session
+// does. After both, the place may remain.
 func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 	for {
 		if err := c.watch(ctx, h.session.alive, before); err != nil {
@@ -35,8 +35,8 @@ func (c *mutexClient) wait(ctx context.Context, h *hold, before string) error {
 	}
 }
 
-// look reads the attempt's key and the one before it, and repeats until a server answers:
-// the next request goes to another server.
+// look reads the attempt's key and the one before it, and repeats until a
+// server answers: the next request goes to another server.
 func (c *mutexClient) look(ctx context.Context, h *hold) (*clientv3.GetResponse, error) {
 	for {
 		r, cancel := request(ctx, c.cfg.Timeout)
@@ -54,8 +54,8 @@ func (c *mutexClient) look(ctx context.Context, h *hold) (*clientv3.GetResponse,
 	}
 }
 
-// abandoned is the outcome of a wait that ended early: the place in the queue may remain,
-// and become the first at any time.
+// abandoned is the outcome of a wait that ended early: the place in the queue
+// may remain, and become the first at any time.
 func abandoned(err error) error {
 	if errors.Is(err, errEnded) {
 		return fmt.Errorf("%w: %w", impls.ErrUnknown, err)

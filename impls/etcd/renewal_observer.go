@@ -52,8 +52,8 @@ func (r *renewalObserver) intercept(ctx context.Context, desc *grpc.StreamDesc, 
 	return &renewalStream{ClientStream: s, observer: r}, nil
 }
 
-// renewalStream is one stream of renewals, which a server answers in the order in which
-// they were sent.
+// renewalStream is one stream of renewals, which a server answers in the order
+// in which they were sent.
 type renewalStream struct {
 	grpc.ClientStream
 	observer *renewalObserver

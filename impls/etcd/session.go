@@ -15,16 +15,17 @@ import (
 
 // session is a client's lease as far as the client knows it.
 //
-// The server counts the lease from its grant or renewal; the session counts from before
-// the request. So the lease lasts at least until end, as long as both clocks run at the
-// same rate.
+// The server counts the lease from its grant or renewal; the session counts
+// from before the request. So the lease lasts at least until end, as long as
+// both clocks run at the same rate.
 type session struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration
 
-	// alive ends when the server reported that the lease is gone, or when end passed
-	// without a confirmed renewal (or when the client library, which then renews it,
-	// gave it up). In the second case the server may have the lease for a moment longer.
+	// alive ends when the server reported that the lease is gone, or when end
+	// passed without a confirmed renewal (or when the client library, which
+	// then renews it, gave it up). In the second case the server may have the
+	// lease for a moment longer.
 	alive context.Context
 	lose  context.CancelFunc
 
@@ -53,8 +54,8 @@ func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl tim
 	return s, nil
 }
 
-// keep renews the lease until ctx ends or the lease is lost. It runs once per session, in
-// its own goroutine.
+// keep renews the lease until ctx ends or the lease is lost. It runs once per
+// session, in its own goroutine.
 func (s *session) keep(ctx context.Context, api *clientv3.Client, cfg *impls.Config) {
 	clock, pause := cfg.Clock, s.ttl/renewals
 	for clock.Sleep(ctx, pause) == nil {
@@ -65,8 +66,8 @@ func (s *session) keep(ctx context.Context, api *clientv3.Client, cfg *impls.Con
 			s.lose()
 			return
 		}
-		// The driver may repeat the request within this time; the stamp from before the
-		// first try is then too early, never too late.
+		// The driver may repeat the request within this time; the stamp from
+		// before the first try is then too early, never too late.
 		once, cancel := context.WithTimeout(ctx, min(s.ttl/renewals, left))
 		_, err := api.KeepAliveOnce(once, s.lease)
 		cancel()

@@ -9,28 +9,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// singleKey is etcd/single-key: one key that all clients try to write and watch.
+// singleKey is etcd/single-key: one key that all clients try to write and
+// watch.
 //
-// Document: a blog's account of locks by polling and by watching: the watching lock,
-// before the queue that it proposes as a cure.
+// Document: a blog's account of locks by polling and by watching: the watching
+// lock, before the queue that it proposes as a cure.
 //
 //	acquire  put the lock's key, bound to the client's lease, unless it exists; held if
 //	         written; otherwise watch that key, and try again when it is deleted, as
 //	         all waiters do
 //	release  delete the key
 //
-// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a waiter
-// adds, at every release, its watch, a read and another try.
-// Bound: the session, a lease that the client renews three times per TTL. Takeover: the
-// TTL, and up to a second until the server has revoked the lease.
+// Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a
+// waiter adds, at every release, its watch, a read and another try.
+// Bound: the session, a lease that the client renews three times per TTL.
+// Takeover: the TTL, and up to a second until the server has revoked the lease.
 // Guarantee: one holder at a time while its lease lives. No order, no tokens.
-// Failure: each release wakes all waiters, and one of them wins. The deletion does not
-// check the owner: a holder that returns after its lease ended frees its successor's
-// lock, and its release succeeds.
+// Failure: each release wakes all waiters, and one of them wins. The deletion
+// does not check the owner: a holder that returns after its lease ended frees
+// its successor's lock, and its release succeeds.
 //
-// The key stores only its lease, so Cleanup uses this client's record of its attempts: it
-// deletes the key if it belongs to the lease of the attempt. The transaction that rejects
-// an attempt after its clean-up is ours; the document does not handle lost answers.
+// The key stores only its lease, so Cleanup uses this client's record of its
+// attempts: it deletes the key if it belongs to the lease of the attempt. The
+// transaction that rejects an attempt after its clean-up is ours; the document
+// does not handle lost answers.
 type singleKey struct{ leased }
 
 // stepWatch: the lock is busy, and not watched yet.
@@ -80,8 +82,8 @@ func single(key string) string { return place("single", key) }
 func (c *singleClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 	return impls.RetryUntilAcquired(ctx, key, a, c.TryAcquire, func(ctx context.Context) error {
 		c.cfg.Reach(ctx, stepWatch)
-		// A waiter has nothing on the server, so the loss of its session leaves nothing
-		// behind.
+		// A waiter has nothing on the server, so the loss of its session leaves
+		// nothing behind.
 		return c.watch(ctx, c.background, single(key))
 	})
 }
@@ -108,8 +110,8 @@ func (c *singleClient) try(ctx context.Context, key string, a impls.Attempt) (*h
 	}).granted(), nil
 }
 
-// Cleanup deletes the key if it belongs to the lease of the attempt, or prevents that it
-// is ever written.
+// Cleanup deletes the key if it belongs to the lease of the attempt, or
+// prevents that it is ever written.
 func (c *singleClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, m mayHold) error {
 		match := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(single(key)), "=", m.session.lease)}

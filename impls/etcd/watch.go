@@ -16,16 +16,17 @@ const retryPause = 50 * time.Millisecond
 // errEnded: the session that the waiter depends on has ended.
 var errEnded = errors.New("the session ended while we waited")
 
-// watch returns nil when key was deleted, and also when the watch broke, since the caller
-// looks again. It returns ctx's error when ctx ends, and errEnded when alive ends.
+// watch returns nil when key was deleted, and also when the watch broke, since
+// the caller looks again. It returns ctx's error when ctx ends, and errEnded
+// when alive ends.
 //
-// The watch begins at the present, and the key is read after it was created. Beginning at
-// the revision of the last look would save that read, but a server serves watches that
-// begin in the past only every 100 ms: on a busy lock, where revisions grow quickly, each
-// hand-over would wait for that.
+// The watch begins at the present, and the key is read after it was created.
+// Beginning at the revision of the last look would save that read, but a server
+// serves watches that begin in the past only every 100 ms: on a busy lock,
+// where revisions grow quickly, each hand-over would wait for that.
 //
-// It ends after a TTL, and the caller looks again: a stopped member keeps its connections
-// but sends nothing, and the next watch goes to another member.
+// It ends after a TTL, and the caller looks again: a stopped member keeps its
+// connections but sends nothing, and the next watch goes to another member.
 func (c *client) watch(ctx, alive context.Context, key string) error {
 	// RequireLeader: otherwise a partitioned member sends nothing.
 	watching, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.cfg.TTL)

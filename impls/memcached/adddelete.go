@@ -7,28 +7,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// addDelete is memcached/add-delete: an item that expires, and that one client can
-// add.
+// addDelete is memcached/add-delete: an item that expires, and that one client
+// can add.
 //
-// Document: a blog's comparison of three ways to build a lock, the first pseudo-code in
-// its part on memcached.
+// Document: a blog's comparison of three ways to build a lock, the first
+// pseudo-code in its part on memcached.
 //
 //	acquire  add key now ttl+2; again after a wait if it exists
 //	release  delete key
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock, which ticks once a second. The document does not
-// specify the expiry; the two seconds over the TTL are those of memcached/cas, so that a
-// client may rely on the whole TTL. Takeover: up to two seconds after the end of the TTL,
-// plus the rest of a poll.
-// Guarantee: one holder until the end of the TTL, while every holder releases in time.
-// Failure: a late holder's delete does not check the owner, and frees its successor's
-// lock; a server that loses the item: evicted, flushed, restarted. The value, the time of
-// the lock, does not identify the owner, and no client reads it.
+// Bound: the TTL, by the server's clock, which ticks once a second. The
+// document does not specify the expiry; the two seconds over the TTL are those
+// of memcached/cas, so that a client may rely on the whole TTL. Takeover: up to
+// two seconds after the end of the TTL, plus the rest of a poll.
+// Guarantee: one holder until the end of the TTL, while every holder releases
+// in time.
+// Failure: a late holder's delete does not check the owner, and frees its
+// successor's lock; a server that loses the item: evicted, flushed, restarted.
+// The value, the time of the lock, does not identify the owner, and no client
+// reads it.
 //
-// Cleanup after an unknown add or delete deletes the item if this client's record shows
-// that the attempt may have added it; if the add had been rejected, it frees another
-// client's lock.
+// Cleanup after an unknown add or delete deletes the item if this client's
+// record shows that the attempt may have added it; if the add had been
+// rejected, it frees another client's lock.
 type addDelete struct{ expiring }
 
 func (addDelete) Info() impls.Info {

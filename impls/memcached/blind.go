@@ -10,9 +10,9 @@ import (
 // stepFree is before the delete of a release, which does not check the owner.
 const stepFree impls.Step = "free"
 
-// blind is the client of a lock that does not store its owner. It records which of its
-// attempts may hold the lock, and until when by its own clock, and sends nothing for
-// other attempts.
+// blind is the client of a lock that does not store its owner. It records which
+// of its attempts may hold the lock, and until when by its own clock, and sends
+// nothing for other attempts.
 type blind struct {
 	*driver
 	claims impls.Claims[int64] // Unix time

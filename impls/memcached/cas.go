@@ -21,24 +21,25 @@ const (
 	conflicts = 3
 )
 
-// cas is memcached/cas: an item whose value is the attempt's token, and which expires.
+// cas is memcached/cas: an item whose value is the attempt's token, and which
+// expires.
 //
-// Document: the add-based lock of memcached's manual, with compare-and-expire instead of a
-// delete, which may hit a successor.
+// Document: the add-based lock of memcached's manual, with compare-and-expire
+// instead of a delete, which may hit a successor.
 //
 //	acquire  add key token ttl+2; again after a wait if it exists
 //	extend   gets key; if it has the token, cas key token ttl+2
 //	release  gets key; if it has the token, cas key "" -1
 //
 // Round trips: 1 to acquire, 2 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock, which ticks once a second: an item of n seconds
-// lives for n-1 to n seconds. The recipe asks for two seconds more than the TTL, one for
-// that and one for a late tick. Takeover: up to two seconds after the end of the TTL, plus
-// the rest of a poll.
+// Bound: the TTL, by the server's clock, which ticks once a second: an item of
+// n seconds lives for n-1 to n seconds. The recipe asks for two seconds more
+// than the TTL, one for that and one for a late tick. Takeover: up to two
+// seconds after the end of the TTL, plus the rest of a poll.
 // Guarantee: one holder until the end of the TTL.
-// Failure: a holder that continues after its lease (cas numbers restart with the server,
-// and are no fencing tokens); a server that loses the item: evicted, flushed, restarted,
-// or a tick that is late by more than a second.
+// Failure: a holder that continues after its lease (cas numbers restart with
+// the server, and are no fencing tokens); a server that loses the item:
+// evicted, flushed, restarted, or a tick that is late by more than a second.
 type cas struct{ expiring }
 
 func (cas) Info() impls.Info {
@@ -87,14 +88,14 @@ func (c *casClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}), nil
 }
 
-// Cleanup is a release by the attempt's token. An add still under way on an abandoned
-// connection may be executed later; its item ends with its TTL.
+// Cleanup is a release by the attempt's token. An add still under way on an
+// abandoned connection may be executed later; its item ends with its TTL.
 func (c *casClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return c.swap(ctx, "clean up", key, []byte(a.String()), nil, atOnce)
 }
 
-// swap stores value under key for exptime seconds if token is there and no client writes
-// in between.
+// swap stores value under key for exptime seconds if token is there and no
+// client writes in between.
 func (c *casClient) swap(ctx context.Context, doing, key string, token, value []byte, exptime int32) error {
 	var err error
 	for range conflicts {

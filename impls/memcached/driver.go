@@ -13,7 +13,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package: a new recipe is a file and a line here.
+// Recipes lists the recipes of this package: a new recipe is a file and a line
+// here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		cas{},
@@ -23,14 +24,15 @@ func Recipes() []impls.Recipe {
 }
 
 const (
-	// maxExptime is the longest time to live; memcached takes a larger number as a date,
-	// long past.
+	// maxExptime is the longest time to live; memcached takes a larger number
+	// as a date, long past.
 	maxExptime = 30 * 24 * time.Hour
 	// spare is the time that an item may lose by memcached's coarse clock.
 	spare = 2 * time.Second
 )
 
-// expiring is the common part of recipes whose items expire and need no preparation.
+// expiring is the common part of recipes whose items expire and need no
+// preparation.
 type expiring struct{}
 
 // CheckTTL takes whole seconds.
@@ -57,15 +59,17 @@ func describe(i impls.Info) impls.Info {
 	return i
 }
 
-// driver is one client's instance of the memcached driver, which has no contexts: each call
-// ends after the current timeout, so a deadline lowers that. A context cancelled during a
-// request takes effect when the request ends, after cfg.Timeout at most.
+// driver is one client's instance of the memcached driver, which has no
+// contexts: each call ends after the current timeout, so a deadline lowers
+// that. A context cancelled during a request takes effect when the request
+// ends, after cfg.Timeout at most.
 type driver struct {
 	cfg impls.Config
 	mc  *memcache.Client
 }
 
-// connect makes a driver instance that has reached all its servers. It checks the TTL.
+// connect makes a driver instance that has reached all its servers. It checks
+// the TTL.
 func connect(ctx context.Context, cfg impls.Config) (*driver, error) {
 	if err := (expiring{}).CheckTTL(cfg.TTL, impls.Limits{}); err != nil {
 		return nil, err
@@ -90,11 +94,13 @@ const sharded = "sharded"
 // anywhere lists the topologies of all recipes here. Each key is on one server.
 func anywhere() []string { return []string{"single", sharded} }
 
-// open makes the driver instance of one client. It connects at the first command.
+// open makes the driver instance of one client. It connects at the first
+// command.
 //
-// A hash of the key and the order of the addresses, which is the same for all clients,
-// select the server of a key. A silent server is not left out, so a key never has two
-// servers. A restarted server has lost its keys, the others keep theirs.
+// A hash of the key and the order of the addresses, which is the same for all
+// clients, select the server of a key. A silent server is not left out, so a
+// key never has two servers. A restarted server has lost its keys, the others
+// keep theirs.
 func open(cfg impls.Config) (*driver, error) {
 	if n := len(cfg.Addresses); n == 0 || n > 1 && cfg.Topology != sharded {
 		return nil, fmt.Errorf("open memcached client: want the address of one server, got %d", n)
@@ -110,8 +116,9 @@ func open(cfg impls.Config) (*driver, error) {
 	return &driver{cfg: cfg, mc: mc}, nil
 }
 
-// begin makes the driver's next request end with ctx's deadline, or returns that ctx is
-// over. A context's deadline is by the machine's clock, not by the client's.
+// begin makes the driver's next request end with ctx's deadline, or returns
+// that ctx is over. A context's deadline is by the machine's clock, not by the
+// client's.
 func (d *driver) begin(ctx context.Context, doing, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, impls.NotSent(err))
@@ -184,14 +191,14 @@ func (d *driver) remove(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// errConflict: the value was written between the gets and the cas, which had no effect. It
-// does not leave this package.
+// errConflict: the value was written between the gets and the cas, which had no
+// effect. It does not leave this package.
 var errConflict = errors.New("the value was written in between")
 
-// rules is the table from driver errors to outcomes, for requests with one verb. What it
-// does not list is unknown: a timeout of a write, a broken connection, another
-// SERVER_ERROR, an invalid reply; and NOT_STORED for cas or set, which no known server
-// returns.
+// rules is the table from driver errors to outcomes, for requests with one
+// verb. What it does not list is unknown: a timeout of a write, a broken
+// connection, another SERVER_ERROR, an invalid reply; and NOT_STORED for cas or
+// set, which no known server returns.
 func rules(verb string) impls.Rules {
 	// These mean that nothing was sent.
 	rs := append(impls.NoEffect(memcache.ErrMalformedKey, memcache.ErrNoServers), impls.NotConnected(),
@@ -216,16 +223,17 @@ func rules(verb string) impls.Rules {
 	return rs
 }
 
-// noRoom is the reply of a full server that may not evict: it had no room for the new item
-// before it looked at the old one, which stays. (A set has the same reply, and loses the
-// old item.)
+// noRoom is the reply of a full server that may not evict: it had no room for
+// the new item before it looked at the old one, which stays. (A set has the
+// same reply, and loses the old item.)
 func noRoom() impls.Rule {
 	const answer = "SERVER_ERROR out of memory storing object"
 	matches := func(err error) bool { return strings.Contains(err.Error(), answer) }
 	return impls.Rule{Name: answer, Match: matches, Outcome: impls.ErrFailed}
 }
 
-// outcome adds the outcome to err, of a request with verb for the given call and key.
+// outcome adds the outcome to err, of a request with verb for the given call
+// and key.
 func outcome(verb, doing, key string, err error) error {
 	return fmt.Errorf("%s %s: %s: %w", doing, key, verb, rules(verb).Outcome(err))
 }

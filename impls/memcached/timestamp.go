@@ -17,11 +17,12 @@ const (
 	stepSet    impls.Step = "set"    // it is deleted; the next request writes a new one
 )
 
-// timestamp is memcached/timestamp: an item whose value is the time at which the lock ends,
-// by the clients' clocks.
+// timestamp is memcached/timestamp: an item whose value is the time at which
+// the lock ends, by the clients' clocks.
 //
-// Document: a blog's comparison of three ways to build a lock, the two improvements that it
-// tries on memcached's lock and the race that it finds in them.
+// Document: a blog's comparison of three ways to build a lock, the two
+// improvements that it tries on memcached's lock and the race that it finds in
+// them.
 //
 //	acquire  add key end, with end = now + ttl + 1 in seconds, without an expiry; held if
 //	         it did not exist; if it did, and now > get key, then delete key, set key
@@ -29,18 +30,19 @@ const (
 //	release  delete key, unless the written time has passed
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 2 per poll.
-// Bound: the TTL, by the clients' clocks, in whole seconds of Unix time as in the document:
-// an item locks for one to two seconds longer than the TTL. Takeover: two seconds after the
-// end of the TTL, plus the rest of a poll.
+// Bound: the TTL, by the clients' clocks, in whole seconds of Unix time as in
+// the document: an item locks for one to two seconds longer than the TTL.
+// Takeover: two seconds after the end of the TTL, plus the rest of a poll.
 // Guarantee: one holder while no client dies and no holder is late.
-// Failure: after the end of a lock, all clients that read its time before the first replaced
-// it replace it too, and all hold the lock. A client whose clock is fast takes the lock from
-// a live holder. A holder that is delayed between reading the clock and its delete frees its
-// successor's lock. The server may lose the item.
+// Failure: after the end of a lock, all clients that read its time before the
+// first replaced it replace it too, and all hold the lock. A client whose clock
+// is fast takes the lock from a live holder. A holder that is delayed between
+// reading the clock and its delete frees its successor's lock. The server may
+// lose the item.
 //
-// Cleanup after an unknown outcome is a release, if this client's record shows that the
-// attempt may have written the item; if the add had been rejected, it frees another client's
-// lock.
+// Cleanup after an unknown outcome is a release, if this client's record shows
+// that the attempt may have written the item; if the add had been rejected, it
+// frees another client's lock.
 type timestamp struct{ expiring }
 
 func (timestamp) Info() impls.Info {
@@ -87,8 +89,8 @@ func (c *timestampClient) TryAcquire(ctx context.Context, key string, a impls.At
 // never is the exptime of an item that does not expire.
 const never = 0
 
-// replace takes an item whose time has passed, or returns ErrBusy. sent is the time of its
-// write.
+// replace takes an item whose time has passed, or returns ErrBusy. sent is the
+// time of its write.
 func (c *timestampClient) replace(ctx context.Context, key string, a impls.Attempt) (sent time.Time, err error) {
 	c.cfg.Reach(ctx, stepGet)
 	over, err := c.over(ctx, key)
@@ -123,7 +125,8 @@ func (c *timestampClient) over(ctx context.Context, key string) (bool, error) {
 	return c.now() > until, nil
 }
 
-// free deletes the item unless its own time has passed: then another client has it, or will.
+// free deletes the item unless its own time has passed: then another client has
+// it, or will.
 func (c *timestampClient) free(ctx context.Context, doing, key string, until int64) error {
 	if err := c.begin(ctx, doing, key); err != nil {
 		return err

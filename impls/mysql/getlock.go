@@ -18,12 +18,12 @@ const (
 	whoHasName = "SELECT IS_USED_LOCK(?)" // the connection's id, NULL free
 	maxName    = 64                       // bytes that MySQL allows for a lock's name
 
-	// takeThere is takeName for a server that may be replaced: -1, and no lock, if it
-	// takes no writes any more, since it would still grant names.
+	// takeThere is takeName for a server that may be replaced: -1, and no lock,
+	// if it takes no writes any more, since it would still grant names.
 	takeThere = "SELECT IF(@@global.read_only, -1, GET_LOCK(?, ?))"
 
-	// nameWait is how long one GET_LOCK waits, at most. The next one starts at the end of
-	// the queue.
+	// nameWait is how long one GET_LOCK waits, at most. The next one starts at
+	// the end of the queue.
 	nameWait = 10 * time.Second
 )
 
@@ -34,16 +34,19 @@ const (
 //	acquire  GET_LOCK(key, 10 s); again until it returns 1
 //	release  RELEASE_LOCK(key)
 //
-// Round trips: 1 to acquire, 1 to release; a waiter, woken by the server, adds 1 per 10 s.
-// Bound: the connection, which has all of a client's statements; there is no lease, and the
-// TTL has no meaning. Takeover: when the server detects the end of the connection; after the
-// silent loss of a host only when TCP does.
-// Guarantee: one holder while its connection lives; a silent holder keeps the lock.
-// Failure: the server ends the connection (killed, idle for wait_timeout, restarted), or a
-// proxy does: the holder detects it only at its next request, its release, and there is no
-// fencing token. The lock is not replicated: after a failover the new server grants it to
-// another client, while the old one, if alive, still has the holder's. Each server of a
-// Galera cluster grants it by itself, and so to one client each.
+// Round trips: 1 to acquire, 1 to release; a waiter, woken by the server, adds
+// 1 per 10 s.
+// Bound: the connection, which has all of a client's statements; there is no
+// lease, and the TTL has no meaning. Takeover: when the server detects the end
+// of the connection; after the silent loss of a host only when TCP does.
+// Guarantee: one holder while its connection lives; a silent holder keeps the
+// lock.
+// Failure: the server ends the connection (killed, idle for wait_timeout,
+// restarted), or a proxy does: the holder detects it only at its next request,
+// its release, and there is no fencing token. The lock is not replicated: after
+// a failover the new server grants it to another client, while the old one, if
+// alive, still has the holder's. Each server of a Galera cluster grants it by
+// itself, and so to one client each.
 type getLock struct{ anyTTL }
 
 func (getLock) Info() impls.Info {
@@ -101,9 +104,9 @@ func (c *nameClient) TryAcquire(ctx context.Context, key string, a impls.Attempt
 	return c.ask(ctx, key, a, 0)
 }
 
-// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends meanwhile the
-// server ends the statement, see wait, so that no waiter remains that could be granted the
-// lock later.
+// ask sends one GET_LOCK that waits at most wait: held, or ErrBusy. If ctx ends
+// meanwhile the server ends the statement, see wait, so that no waiter remains
+// that could be granted the lock later.
 func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait time.Duration) (impls.Hold, error) {
 	if err := started(ctx, "acquire", key); err != nil {
 		return nil, err
@@ -147,8 +150,8 @@ func (c *nameClient) ask(ctx context.Context, key string, a impls.Attempt, wait 
 	}
 }
 
-// interrupted settles a GET_LOCK that returned NULL or was killed, perhaps after the grant: it
-// releases the name, which makes the outcome definite.
+// interrupted settles a GET_LOCK that returned NULL or was killed, perhaps
+// after the grant: it releases the name, which makes the outcome definite.
 func (c *nameClient) interrupted(ctx context.Context, s *session, key, name string, err error) error {
 	if _, ferr := c.freed(ctx, s, name); ferr != nil {
 		c.discard()
@@ -164,8 +167,9 @@ func (c *nameClient) interrupted(ctx context.Context, s *session, key, name stri
 	return fmt.Errorf("acquire %s: %w: %w", key, impls.ErrFailed, err)
 }
 
-// Cleanup frees the name if the attempt has it on the current connection. If the attempt was
-// made on an abandoned one, it kills that, and returns when the server has ended it.
+// Cleanup frees the name if the attempt has it on the current connection. If
+// the attempt was made on an abandoned one, it kills that, and returns when the
+// server has ended it.
 func (c *nameClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	name := lockName(key)
 	for _, dead := range c.past {
@@ -246,8 +250,8 @@ func (c *nameClient) release(ctx context.Context, s *session, key, name string) 
 	return impls.ErrLost
 }
 
-// lockName is the lock's name for a key. Names have at most 64 bytes and ignore case, so a
-// long key, or one with other characters, is hashed.
+// lockName is the lock's name for a key. Names have at most 64 bytes and ignore
+// case, so a long key, or one with other characters, is hashed.
 func lockName(key string) string {
 	plain := len(key) > 0 && len(key) <= maxName
 	for i := 0; plain && i < len(key); i++ {

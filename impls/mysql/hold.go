@@ -12,8 +12,9 @@ type hold struct {
 	impls.Grant
 	// end is the zero time if the hold does not end by the clock.
 	end time.Time
-	// lost is closed when the hold's connection was found broken by a request; an idle
-	// connection that ended is not detected. It is nil if the lock has no connection.
+	// lost is closed when the hold's connection was found broken by a request;
+	// an idle connection that ended is not detected. It is nil if the lock has
+	// no connection.
 	lost <-chan struct{}
 }
 

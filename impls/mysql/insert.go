@@ -6,27 +6,28 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// insert is mysql/insert: a row with a unique key, which one client can insert, and whose
-// deletion frees the lock.
+// insert is mysql/insert: a row with a unique key, which one client can insert,
+// and whose deletion frees the lock.
 //
-// Document: a blog's comparison of three ways to build a lock, part on the database's table,
-// with its loop around the insert for waiting and without its job that deletes old rows,
-// which is mysql/insert-reaper; an article on the design of locks has the same as its table
-// of locked orders.
+// Document: a blog's comparison of three ways to build a lock, part on the
+// database's table, with its loop around the insert for waiting and without its
+// job that deletes old rows, which is mysql/insert-reaper; an article on the
+// design of locks has the same as its table of locked orders.
 //
 //	acquire  INSERT the row; again after a wait while its key exists
 //	release  DELETE the row, by its key alone
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: none. Takeover: none: the row of a dead holder remains until a client deletes it.
+// Bound: none. Takeover: none: the row of a dead holder remains until a client
+// deletes it.
 // Guarantee: one holder.
-// Failure: a holder dies, or its release is lost: the key is locked forever. The row does not
-// store the owner, and the delete does not check it. With many waiters most inserts are
-// deadlock victims, which counts as busy.
+// Failure: a holder dies, or its release is lost: the key is locked forever.
+// The row does not store the owner, and the delete does not check it. With many
+// waiters most inserts are deadlock victims, which counts as busy.
 //
-// Cleanup after an unknown insert or delete deletes the row if this client's record shows
-// that the attempt may have it; if the insert had been rejected, it frees another client's
-// lock.
+// Cleanup after an unknown insert or delete deletes the row if this client's
+// record shows that the attempt may have it; if the insert had been rejected,
+// it frees another client's lock.
 type insert struct{ anyTTL }
 
 func (insert) orders() orders { return orders{recipe: "mysql/insert", table: "lockbench_insert"} }

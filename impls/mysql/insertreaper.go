@@ -8,25 +8,28 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// insertReaper is mysql/insert-reaper: mysql/insert, and a job that deletes old rows, whose
-// holders seem to be dead.
+// insertReaper is mysql/insert-reaper: mysql/insert, and a job that deletes old
+// rows, whose holders seem to be dead.
 //
-// Document: an article on the design of locks, its job clear_timeout_lock; a blog's comparison
-// of three ways to build a lock proposes the same.
+// Document: an article on the design of locks, its job clear_timeout_lock; a
+// blog's comparison of three ways to build a lock proposes the same.
 //
 //	acquire  INSERT the row; again after a wait while its key exists
 //	release  DELETE the row, by its key alone
 //	job      DELETE all rows older than the TTL, four times per TTL
 //
-// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll. The job, which in the
-// documents belongs to the application, runs beside every client, on a connection of its own:
-// its 4 deletes per TTL and client are among the counted requests.
-// Bound: the TTL, by the server's clock, in whole seconds: 2 minutes in the document. No row
-// is deleted before. Takeover: the TTL, up to a second since the table's times have no
-// fractions, and up to a quarter of the TTL until a job runs; some client must be alive.
+// Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll. The job,
+// which in the documents belongs to the application, runs beside every client,
+// on a connection of its own: its 4 deletes per TTL and client are among the
+// counted requests.
+// Bound: the TTL, by the server's clock, in whole seconds: 2 minutes in the
+// document. No row is deleted before. Takeover: the TTL, up to a second since
+// the table's times have no fractions, and up to a quarter of the TTL until a
+// job runs; some client must be alive.
 // Guarantee: one holder until the end of the TTL.
-// Failure: a live holder is slower than the TTL: the job evicts it, and its late delete, which
-// does not check the owner, frees its successor's lock. Cleanup is that of mysql/insert.
+// Failure: a live holder is slower than the TTL: the job evicts it, and its
+// late delete, which does not check the owner, frees its successor's lock.
+// Cleanup is that of mysql/insert.
 type insertReaper struct{}
 
 func (insertReaper) orders() orders {
@@ -93,8 +96,8 @@ func (r insertReaper) Open(ctx context.Context, cfg impls.Config) (impls.Client,
 	return rc, nil
 }
 
-// reap deletes the rows older than the TTL until ctx ends. A failed round is repeated by the
-// next.
+// reap deletes the rows older than the TTL until ctx ends. A failed round is
+// repeated by the next.
 func reap(ctx context.Context, c *client, table string) {
 	ttl := c.cfg.TTL
 	age := fmt.Sprintf("-%02d:%02d:%02d", ttl/time.Hour, ttl%time.Hour/time.Minute, ttl%time.Minute/time.Second)

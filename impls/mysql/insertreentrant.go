@@ -12,26 +12,27 @@ import (
 // stepSelect: an insert was rejected, and the owner of the row is read next.
 const stepSelect impls.Step = "select"
 
-// insertReentrant is mysql/insert-reentrant: mysql/insert with the client's name in the row, so
-// that the client finds its own lock and locks again.
+// insertReentrant is mysql/insert-reentrant: mysql/insert with the client's
+// name in the row, so that the client finds its own lock and locks again.
 //
-// Document: an article on the design of locks: the owner's name in the table of locked orders.
-// Here each client has a random name.
+// Document: an article on the design of locks: the owner's name in the table of
+// locked orders. Here each client has a random name.
 //
 //	acquire  INSERT the row with our name;
 //	         if it exists: SELECT it by key and our name, held if found;
 //	         again after a wait while it is another client's
 //	release  DELETE the row, by its key alone
 //
-// Round trips: 1 to acquire, 2 to acquire again, 1 to release; a waiter adds 2 per poll.
+// Round trips: 1 to acquire, 2 to acquire again, 1 to release; a waiter adds 2
+// per poll.
 // Bound: none. Takeover: none, as with mysql/insert.
 // Guarantee: one holder that locks once.
-// Failure: a holder that locks twice: the first release deletes the row under the outer hold,
-// and the second one deletes whatever row is there then. A holder that dies: the key is locked
-// forever.
+// Failure: a holder that locks twice: the first release deletes the row under
+// the outer hold, and the second one deletes whatever row is there then. A
+// holder that dies: the key is locked forever.
 //
-// Cleanup of an inner attempt has nothing to undo; that of an outer one deletes the row if it
-// has this client's name.
+// Cleanup of an inner attempt has nothing to undo; that of an outer one deletes
+// the row if it has this client's name.
 type insertReentrant struct{ anyTTL }
 
 func (insertReentrant) orders() orders {
@@ -97,8 +98,8 @@ func (c *reentrantClient) TryAcquire(ctx context.Context, key string, a impls.At
 	return c.hold(key, a, func(ctx context.Context) error { return c.remove(ctx, "release", key) }), nil
 }
 
-// look returns nil if the row of key has this client's name, else ErrBusy. It changes nothing,
-// so a failure is definite.
+// look returns nil if the row of key has this client's name, else ErrBusy. It
+// changes nothing, so a failure is definite.
 func (c *reentrantClient) look(ctx context.Context, key string) error {
 	s, err := c.session(ctx)
 	if err != nil {
@@ -117,8 +118,8 @@ func (c *reentrantClient) look(ctx context.Context, key string) error {
 	return nil
 }
 
-// Cleanup deletes the row if it has this client's name, and no other attempt of the client
-// holds it.
+// Cleanup deletes the row if it has this client's name, and no other attempt of
+// the client holds it.
 func (c *reentrantClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	at := claim{key, a}
 	return c.finish(ctx, "clean up", at, func(ctx context.Context) error {

@@ -17,11 +17,11 @@ const (
 	stepDelete impls.Step = "delete"
 )
 
-// insertCount is mysql/insert-reentrant-count: mysql/insert-reentrant with a counter in the
-// row, so that only the last release deletes it.
+// insertCount is mysql/insert-reentrant-count: mysql/insert-reentrant with a
+// counter in the row, so that only the last release deletes it.
 //
-// Document: an article on the design of locks: the counter that it proposes without
-// statements.
+// Document: an article on the design of locks: the counter that it proposes
+// without statements.
 //
 //	acquire  INSERT the row with our name and the count 1;
 //	         if it exists: SELECT it by key and our name, if found: UPDATE its count + 1;
@@ -29,15 +29,17 @@ const (
 //	release  UPDATE its count - 1, if it has our name;
 //	         DELETE it, if it has our name and the count 0
 //
-// Round trips: 1 to acquire, 3 to acquire again, 2 to release; a waiter adds 2 per poll.
+// Round trips: 1 to acquire, 3 to acquire again, 2 to release; a waiter adds 2
+// per poll.
 // Bound: none. Takeover: none, as with mysql/insert.
 // Guarantee: one holder, which may lock again and must release as often.
-// Failure: a holder dies, also between the two requests of its last release: a row with the
-// count 0 is a locked key, too.
+// Failure: a holder dies, also between the two requests of its last release: a
+// row with the count 0 is a locked key, too.
 //
-// The row has the client's name, not the attempt's, and a count. After an unknown outcome
-// Cleanup, and a repeated release, set the count to the number of holds that this client is
-// sure of, and delete the row if there is none; the unknown attempts then hold nothing.
+// The row has the client's name, not the attempt's, and a count. After an
+// unknown outcome Cleanup, and a repeated release, set the count to the number
+// of holds that this client is sure of, and delete the row if there is none;
+// the unknown attempts then hold nothing.
 type insertCount struct{ anyTTL }
 
 func (insertCount) orders() orders {
@@ -119,8 +121,8 @@ func (c *countClient) again(ctx context.Context, key string, a impls.Attempt) er
 	return err
 }
 
-// leave decreases the count, and deletes the row at 0. After an unknown outcome the count is
-// not known, and the row is repaired instead.
+// leave decreases the count, and deletes the row at 0. After an unknown outcome
+// the count is not known, and the row is repaired instead.
 func (c *countClient) leave(ctx context.Context, at claim) error {
 	if !c.record[at] {
 		return c.repair(ctx, "release", at)
@@ -135,8 +137,8 @@ func (c *countClient) leave(ctx context.Context, at claim) error {
 	return err
 }
 
-// repair sets the count to this client's certain holds, without at: nil if it was higher, else
-// ErrLost.
+// repair sets the count to this client's certain holds, without at: nil if it
+// was higher, else ErrLost.
 func (c *countClient) repair(ctx context.Context, doing string, at claim) error {
 	n := c.others(at)
 	var err error
@@ -151,8 +153,8 @@ func (c *countClient) repair(ctx context.Context, doing string, at claim) error 
 	return err
 }
 
-// Cleanup decreases the count, or deletes the row if no other attempt of this client holds
-// it.
+// Cleanup decreases the count, or deletes the row if no other attempt of this
+// client holds it.
 func (c *countClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	at := claim{key, a}
 	return c.finish(ctx, "clean up", at, func(ctx context.Context) error {

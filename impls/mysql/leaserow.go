@@ -9,8 +9,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// The statements compare and write atomically, with the server's clock alone. UTC_TIMESTAMP
-// ignores daylight saving time. LAST_INSERT_ID(n) returns the new fence with the reply.
+// The statements compare and write atomically, with the server's clock alone.
+// UTC_TIMESTAMP ignores daylight saving time. LAST_INSERT_ID(n) returns the new
+// fence with the reply.
 const (
 	createRows = `CREATE TABLE IF NOT EXISTS lockbench_lease (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
@@ -38,11 +39,11 @@ SET owner = ''
 WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 )
 
-// leaseRow is mysql/lease-row: a row per key with its owner, the end of the lease, and a number
-// that grows with every grant.
+// leaseRow is mysql/lease-row: a row per key with its owner, the end of the
+// lease, and a number that grows with every grant.
 //
-// Document: the lock table of many schedulers, with a fence column and the server's clock
-// alone.
+// Document: the lock table of many schedulers, with a fence column and the
+// server's clock alone.
 //
 //	acquire  UPDATE owner, fence + 1 and expiry of the row, if it has no owner or its lease
 //	         is over
@@ -51,16 +52,17 @@ WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 //	release  UPDATE the row to no owner, on the same conditions
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL, plus the rest of a
-// poll. The owner of an ended lease remains in the row until the next grant, but can neither
-// extend nor release it.
-// Guarantee: one holder until the end of the TTL, and fencing tokens that grow. On a Galera
-// cluster every server grants it: of two changes only one commits, and the other is rolled
-// back. Each statement waits there until the server has applied earlier commits
-// (wsrep_sync_wait).
-// Failure: a holder that continues after its lease, if the resource does not check its token;
-// a server clock that is set forward; a lost commit, tokens included: by a crash where the log
-// is not flushed at each commit, or a failover to a replica that had not received it.
+// Bound: the TTL, by the server's clock. Takeover: at the end of the TTL, plus
+// the rest of a poll. The owner of an ended lease remains in the row until the
+// next grant, but can neither extend nor release it.
+// Guarantee: one holder until the end of the TTL, and fencing tokens that grow.
+// On a Galera cluster every server grants it: of two changes only one commits,
+// and the other is rolled back. Each statement waits there until the server has
+// applied earlier commits (wsrep_sync_wait).
+// Failure: a holder that continues after its lease, if the resource does not
+// check its token; a server clock that is set forward; a lost commit, tokens
+// included: by a crash where the log is not flushed at each commit, or a
+// failover to a replica that had not received it.
 type leaseRow struct{}
 
 func (leaseRow) Info() impls.Info {
@@ -92,8 +94,8 @@ func (leaseRow) CheckTTL(ttl time.Duration, _ impls.Limits) error {
 	return nil
 }
 
-// Prepare creates the table, and a row for each key: a key without a row is always busy.
-// Existing rows remain, for their fences.
+// Prepare creates the table, and a row for each key: a key without a row is
+// always busy. Existing rows remain, for their fences.
 func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	c, err := createTable(ctx, cfg, "mysql/lease-row", createRows, keys)
 	if err != nil {
@@ -104,8 +106,8 @@ func (leaseRow) Prepare(ctx context.Context, cfg impls.Config, keys []string) er
 }
 
 func (leaseRow) Open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
-	// Count matching rows: a renewal within the same microsecond changes nothing, but
-	// counts.
+	// Count matching rows: a renewal within the same microsecond changes
+	// nothing, but counts.
 	c, err := open(ctx, cfg, options{foundRows: true})
 	if err != nil {
 		return nil, err
@@ -155,7 +157,8 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}), nil
 }
 
-// Cleanup first ends all abandoned connections, then frees the row if it is the attempt's.
+// Cleanup first ends all abandoned connections, then frees the row if it is the
+// attempt's.
 func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	if err := c.settle(ctx, "clean up", key); err != nil {
 		return err
@@ -163,8 +166,8 @@ func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) er
 	return c.update(ctx, "clean up", key, cleanRow, key, a.String())
 }
 
-// update runs a statement that matches one row if the attempt still owns it, and none
-// otherwise; it retries after a deadlock.
+// update runs a statement that matches one row if the attempt still owns it,
+// and none otherwise; it retries after a deadlock.
 func (c *rowClient) update(ctx context.Context, doing, key, stmt string, args ...any) error {
 	for {
 		err := c.updateOnce(ctx, doing, key, stmt, args...)

@@ -8,8 +8,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// orders is a table in which a row is a lock: the documents' table of locked orders. Keys are
-// compared byte by byte and may be longer than in the documents; memo is a note of the owner.
+// orders is a table in which a row is a lock: the documents' table of locked
+// orders. Keys are compared byte by byte and may be longer than in the
+// documents; memo is a note of the owner.
 type orders struct {
 	recipe string
 	table  string
@@ -37,9 +38,9 @@ func (o orders) prepare(ctx context.Context, cfg impls.Config, keys []string) er
 	return c.Close()
 }
 
-// orderClient is a client of a table of orders. A row does not store its attempt, so the client
-// records which of its attempts may have one: true if the server confirmed it, false if it is
-// unknown.
+// orderClient is a client of a table of orders. A row does not store its
+// attempt, so the client records which of its attempts may have one: true if
+// the server confirmed it, false if it is unknown.
 type orderClient struct {
 	*client
 	orders
@@ -54,9 +55,9 @@ func (o orders) open(ctx context.Context, cfg impls.Config) (*orderClient, error
 	return &orderClient{client: c, orders: o, record: make(map[claim]bool)}, nil
 }
 
-// insert adds the row of key: nil if the attempt has the lock now. Once sent it does not end
-// with ctx, since the statement does not wait for long, and the table cannot resolve an unknown
-// outcome.
+// insert adds the row of key: nil if the attempt has the lock now. Once sent it
+// does not end with ctx, since the statement does not wait for long, and the
+// table cannot resolve an unknown outcome.
 func (c *orderClient) insert(ctx context.Context, key string, a impls.Attempt, memo string) error {
 	at := claim{key, a}
 	c.record[at] = false
@@ -66,8 +67,8 @@ func (c *orderClient) insert(ctx context.Context, key string, a impls.Attempt, m
 		c.record[at] = true
 		return nil
 	case errors.Is(err, errRefused):
-		// Concurrent inserts of one key deadlock: the documents' code treats that as
-		// busy.
+		// Concurrent inserts of one key deadlock: the documents' code treats
+		// that as busy.
 		err = fmt.Errorf("%w: %v", impls.ErrBusy, err)
 	}
 	if !errors.Is(err, impls.ErrUnknown) {
@@ -81,8 +82,8 @@ func (c *orderClient) remove(ctx context.Context, doing, key string) error {
 	return c.must(ctx, doing, key, "DELETE FROM "+c.table+" WHERE order_id = ?", key)
 }
 
-// must runs a statement that changes one row unless the lock was lost. It retries after a
-// deadlock with inserts of the key.
+// must runs a statement that changes one row unless the lock was lost. It
+// retries after a deadlock with inserts of the key.
 func (c *orderClient) must(ctx context.Context, doing, key, stmt string, args ...any) error {
 	rows, err := c.persist(ctx, doing, key, stmt, args...)
 	if err == nil && rows == 0 {
@@ -123,8 +124,9 @@ func (c *orderClient) hold(key string, a impls.Attempt, free func(ctx context.Co
 	return newHold(key, a, nil, func(ctx context.Context) error { return c.finish(ctx, "release", claim{key, a}, free) })
 }
 
-// finish ends an attempt with free, unless it certainly has nothing. It first ends the requests
-// on abandoned connections: a late delete would free another client's lock.
+// finish ends an attempt with free, unless it certainly has nothing. It first
+// ends the requests on abandoned connections: a late delete would free another
+// client's lock.
 func (c *orderClient) finish(ctx context.Context, doing string, at claim, free func(ctx context.Context) error) error {
 	if _, may := c.record[at]; !may {
 		return impls.ErrLost
@@ -155,7 +157,8 @@ func (c *orderClient) others(at claim) (n int) {
 	return n
 }
 
-// forgetUnknown drops the unknown attempts on key, once they certainly have nothing.
+// forgetUnknown drops the unknown attempts on key, once they certainly have
+// nothing.
 func (c *orderClient) forgetUnknown(key string) {
 	for at, certain := range c.record {
 		if !certain && at.key == key {

@@ -11,15 +11,18 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// errRefused marks a temporary error that shows nothing about the lock (a deadlock, a timeout of
-// a row wait): a blocking acquire retries. It wraps ErrFailed.
+// errRefused marks a temporary error that shows nothing about the lock (a
+// deadlock, a timeout of a row wait): a blocking acquire retries. It wraps
+// ErrFailed.
 var errRefused = errors.New("temporarily rejected")
 
-// rules is the table from driver errors to outcomes. What it does not list is unknown: a broken
-// connection, a context that ended during a request, a killed statement, a server shutdown.
+// rules is the table from driver errors to outcomes. What it does not list is
+// unknown: a broken connection, a context that ended during a request, a killed
+// statement, a server shutdown.
 func rules() impls.Rules {
-	// These mean that nothing was sent. The driver returns ErrBadConn only then, since
-	// database/sql may send again after it; after a request it returns ErrInvalidConn.
+	// These mean that nothing was sent. The driver returns ErrBadConn only
+	// then, since database/sql may send again after it; after a request it
+	// returns ErrInvalidConn.
 	rs := append(impls.NoEffect(driver.ErrBadConn, sql.ErrConnDone, mysql.ErrPktTooLarge, errReadOnly, errOutside), impls.NotConnected())
 	for _, a := range answers() {
 		rs = append(rs, impls.Rule{Name: a.name, Match: func(err error) bool { return isNumber(err, a.number) }, Outcome: a.outcome})
@@ -37,23 +40,23 @@ const (
 	readOnlyMode      = 1836
 )
 
-// answer is an error number of the server, and its outcome for a single statement in its own
-// transaction.
+// answer is an error number of the server, and its outcome for a single
+// statement in its own transaction.
 type answer struct {
 	number  uint16
 	name    string
 	outcome error
 }
 
-// answers are the server's errors with a definite outcome of a statement: another client's row
-// or lock exists, or the statement had no effect.
+// answers are the server's errors with a definite outcome of a statement:
+// another client's row or lock exists, or the statement had no effect.
 func answers() []answer {
 	moment := fmt.Errorf("%w: %w", impls.ErrFailed, errRefused) // retry
 	return []answer{
 		{duplicateEntry, "ER_DUP_ENTRY", impls.ErrBusy},
 		{lockNowait, "ER_LOCK_NOWAIT", impls.ErrBusy},
-		// Rolled back: by a deadlock, or because another server's transaction changed the
-		// same row first.
+		// Rolled back: by a deadlock, or because another server's transaction
+		// changed the same row first.
 		{1213, "ER_LOCK_DEADLOCK", moment},
 		{lockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", moment},       // rolled back
 		{outsideGroup, "ER_UNKNOWN_COM_ERROR", impls.ErrFailed}, // not executed

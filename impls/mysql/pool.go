@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// pool has the connections of transactions: a client's own, which opens as many as needed, or
-// one shared by the clients of a process, which opens a few and makes other clients wait. It is
-// safe for concurrent use.
+// pool has the connections of transactions: a client's own, which opens as many
+// as needed, or one shared by the clients of a process, which opens a few and
+// makes other clients wait. It is safe for concurrent use.
 type pool struct {
 	db *sql.DB
 
@@ -51,8 +51,8 @@ func sharedPool(cfg impls.Config, id string) (*pool, error) {
 // Close closes the idle connections.
 func (p *pool) Close() error { return p.db.Close() }
 
-// draw takes a connection out of the pool, and waits until there is one. Its errors are
-// ConnectErrors.
+// draw takes a connection out of the pool, and waits until there is one. Its
+// errors are ConnectErrors.
 func (p *pool) draw(ctx context.Context) (*session, error) {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
@@ -82,7 +82,8 @@ func (p *pool) lookUp(name any) (identity, bool) {
 	return who, ok
 }
 
-// add stores the identity of conn. It ends the transaction that reading the identity began.
+// add stores the identity of conn. It ends the transaction that reading the
+// identity began.
 func (p *pool) add(ctx context.Context, conn *sql.Conn, name any, who identity) error {
 	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		giveUp(conn)

@@ -12,17 +12,18 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// replicated is the topology of a primary and its replicas, one of which may replace the
-// primary.
+// replicated is the topology of a primary and its replicas, one of which may
+// replace the primary.
 const replicated = "replicated"
 
-// anywhere lists the topologies of recipes that need one server, which may be the primary of
-// several. Replication of rows is asynchronous, and locks of connections are not replicated.
+// anywhere lists the topologies of recipes that need one server, which may be
+// the primary of several. Replication of rows is asynchronous, and locks of
+// connections are not replicated.
 func anywhere() []string { return []string{"single", replicated} }
 
-// servers connects to the server that takes writes, or to any server of a group. No server
-// announces that: the client asks each server that it connects to. It is safe for concurrent
-// use.
+// servers connects to the server that takes writes, or to any server of a
+// group. No server announces that: the client asks each server that it connects
+// to. It is safe for concurrent use.
 type servers struct {
 	addresses []string
 	servers   []driver.Connector // in their order
@@ -32,8 +33,8 @@ type servers struct {
 	last      atomic.Int64       // index of the last usable server
 }
 
-// newServers are the servers of cfg; the caller adds the connectors. Clients of a group start
-// with one server each, in turn.
+// newServers are the servers of cfg; the caller adds the connectors. Clients of
+// a group start with one server each, in turn.
 func newServers(cfg impls.Config) *servers {
 	to := &servers{addresses: cfg.Addresses, timeout: cfg.Timeout / time.Duration(len(cfg.Addresses)), ask: askPrimary, none: errReadOnly}
 	if cfg.Topology == galera {
@@ -104,8 +105,8 @@ func (p *servers) serves(ctx context.Context, conn driver.Conn) error {
 	return err
 }
 
-// left reports whether err means that the server takes no writes any more, while another one may:
-// then the connection is of no use.
+// left reports whether err means that the server takes no writes any more,
+// while another one may: then the connection is of no use.
 func (c *client) left(err error) bool {
 	switch c.cfg.Topology {
 	case replicated:
@@ -116,8 +117,9 @@ func (c *client) left(err error) bool {
 	return false
 }
 
-// writable is a further condition of a statement that locks rows, for a server that may be
-// replaced: it matches no row once the server takes no writes, since that would still lock rows.
+// writable is a further condition of a statement that locks rows, for a server
+// that may be replaced: it matches no row once the server takes no writes,
+// since that would still lock rows.
 func writable(cfg impls.Config) string {
 	if cfg.Topology == replicated {
 		return " AND NOT @@global.read_only"

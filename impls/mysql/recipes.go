@@ -9,7 +9,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Recipes lists the recipes of this package: a new recipe is a file and a line here.
+// Recipes lists the recipes of this package: a new recipe is a file and a line
+// here.
 func Recipes() []impls.Recipe {
 	return []impls.Recipe{
 		leaseRow{}, getLock{},
@@ -24,12 +25,13 @@ type anyTTL struct{}
 // CheckTTL accepts every TTL.
 func (anyTTL) CheckTTL(time.Duration, impls.Limits) error { return nil }
 
-// atOnce is the takeover bound of locks that end with a connection. The server ends an idle
-// connection as soon as it detects its end, which does not depend on the TTL. A second is ample.
+// atOnce is the takeover bound of locks that end with a connection. The server
+// ends an idle connection as soon as it detects its end, which does not depend
+// on the TTL. A second is ample.
 func atOnce(time.Duration) time.Duration { return time.Second }
 
-// retryUntilAcquired is an Acquire whose ask waits in the server: it repeats ask while that is
-// busy or temporarily rejected.
+// retryUntilAcquired is an Acquire whose ask waits in the server: it repeats
+// ask while that is busy or temporarily rejected.
 func retryUntilAcquired(ctx context.Context, cfg impls.Config, key string, ask func() (impls.Hold, error)) (impls.Hold, error) {
 	for {
 		h, err := ask()

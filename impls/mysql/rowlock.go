@@ -21,8 +21,8 @@ const (
 	stepRollback impls.Step = "rollback"
 )
 
-// rowWait is how long a statement waits for a row, at most: the server's own default. The next one
-// starts at the end of the queue.
+// rowWait is how long a statement waits for a row, at most: the server's own
+// default. The next one starts at the end of the queue.
 const rowWait = 50 * time.Second
 
 func (r rowTable) open(ctx context.Context, cfg impls.Config) (impls.Client, error) {
@@ -53,8 +53,8 @@ func (r rowTable) open(ctx context.Context, cfg impls.Config) (impls.Client, err
 	return rc, nil
 }
 
-// rowLockClient draws a connection for every attempt. Its client has a separate one, to end
-// abandoned connections.
+// rowLockClient draws a connection for every attempt. Its client has a separate
+// one, to end abandoned connections.
 type rowLockClient struct {
 	*client
 	rowTable
@@ -113,9 +113,9 @@ func (c *rowLockClient) ask(ctx context.Context, key string, a impls.Attempt, pa
 	return newHold(key, a, s.broken, func(ctx context.Context) error { return c.finish(ctx, "release", at) }), nil
 }
 
-// refused returns the outcome of a SELECT that failed with err. After an error of the server the
-// transaction may still have other rows, of a table without an index, and is rolled back: then
-// the outcome is definite.
+// refused returns the outcome of a SELECT that failed with err. After an error
+// of the server the transaction may still have other rows, of a table without
+// an index, and is rolled back: then the outcome is definite.
 func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patient bool, err error) error {
 	doing := "acquire"
 	var reply *mysql.MySQLError
@@ -155,8 +155,8 @@ func (c *rowLockClient) refused(ctx context.Context, s *session, at claim, patie
 	return fmt.Errorf("acquire %s: %w: %w", at.key, impls.ErrFailed, err)
 }
 
-// end ends the transaction of an attempt, and returns its connection to the pool, or abandons it
-// if the outcome is unknown.
+// end ends the transaction of an attempt, and returns its connection to the
+// pool, or abandons it if the outcome is unknown.
 func (c *rowLockClient) end(ctx context.Context, doing string, at claim, stmt string) error {
 	s := c.stakes[at].s
 	if err := c.quick(ctx, s, stmt); err != nil {
@@ -168,8 +168,8 @@ func (c *rowLockClient) end(ctx context.Context, doing string, at claim, stmt st
 	return nil
 }
 
-// finish commits the transaction of an attempt: nil, or ErrLost if it had none or its connection
-// was abandoned, and is gone by now.
+// finish commits the transaction of an attempt: nil, or ErrLost if it had none
+// or its connection was abandoned, and is gone by now.
 func (c *rowLockClient) finish(ctx context.Context, doing string, at claim) error {
 	st := c.stakes[at]
 	if st == nil {
@@ -188,8 +188,8 @@ func (c *rowLockClient) finish(ctx context.Context, doing string, at claim) erro
 	return impls.ErrLost
 }
 
-// Cleanup ends the transaction of the attempt. If its connection was abandoned, it kills that, and
-// returns when the server has ended it.
+// Cleanup ends the transaction of the attempt. If its connection was abandoned,
+// it kills that, and returns when the server has ended it.
 func (c *rowLockClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	at := claim{key, a}
 	st := c.stakes[at]
@@ -207,7 +207,8 @@ func (c *rowLockClient) Cleanup(ctx context.Context, key string, a impls.Attempt
 	return err
 }
 
-// look reports whether the server has a transaction of dead, which holds its row or waits for it.
+// look reports whether the server has a transaction of dead, which holds its
+// row or waits for it.
 func (c *rowLockClient) look(ctx context.Context, dead *session) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil || s.server != dead.server {

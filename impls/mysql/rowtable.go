@@ -15,8 +15,8 @@ type rowTable struct {
 	index  string // an index on the keys, after a comma; or ""
 }
 
-// prepare creates the table, and a row for each key, since a missing row cannot be locked. Existing
-// rows may be locked, and remain.
+// prepare creates the table, and a row for each key, since a missing row cannot
+// be locked. Existing rows may be locked, and remain.
 func (r rowTable) prepare(ctx context.Context, cfg impls.Config, keys []string) error {
 	c, err := createTable(ctx, cfg, r.recipe, "CREATE TABLE IF NOT EXISTS "+r.table+` (
   id          INT            NOT NULL AUTO_INCREMENT PRIMARY KEY,

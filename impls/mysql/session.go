@@ -17,17 +17,19 @@ import (
 
 // options of a client's driver, apart from cfg.
 type options struct {
-	// wait is how long a statement may wait in the server, in addition to cfg.Timeout.
+	// wait is how long a statement may wait in the server, in addition to
+	// cfg.Timeout.
 	wait time.Duration
 	// foundRows counts the rows that matched instead of those that changed.
 	foundRows bool
-	// transactions: every statement is part of a transaction that lasts until its commit, and
-	// waits for a row as long as wait.
+	// transactions: every statement is part of a transaction that lasts until
+	// its commit, and waits for a row as long as wait.
 	transactions bool
 }
 
-// client is one client of a database with one connection for all statements of its locks, so that
-// database/sql neither picks another connection nor sends anything twice.
+// client is one client of a database with one connection for all statements of
+// its locks, so that database/sql neither picks another connection nor sends
+// anything twice.
 type client struct {
 	cfg  impls.Config
 	db   *sql.DB
@@ -39,8 +41,8 @@ type client struct {
 // identity is the server's identification of a connection.
 type identity struct {
 	id uint64
-	// host is the client's address as the server sees it. With the id it identifies the
-	// connection even after a restart, when the ids start again.
+	// host is the client's address as the server sees it. With the id it
+	// identifies the connection even after a restart, when the ids start again.
 	host string
 	// server is the server id, which differs within a topology.
 	server uint64
@@ -104,8 +106,8 @@ func openDB(cfg impls.Config, opt options) (*sql.DB, *servers, error) {
 
 // connector connects to one server.
 func connector(cfg impls.Config, opt options, address string) (driver.Connector, error) {
-	// The server must stop waiting for a row before the client stops waiting for the server, or
-	// the statement would be executed unseen.
+	// The server must stop waiting for a row before the client stops waiting
+	// for the server, or the statement would be executed unseen.
 	autocommit, rowWait := "1", max(1, int(cfg.Timeout/time.Second)-1)
 	if opt.transactions {
 		autocommit, rowWait = "0", int(opt.wait/time.Second)
@@ -123,8 +125,8 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	conf.ClientFoundRows = opt.foundRows
 	conf.Params = map[string]string{
 		"autocommit": autocommit,
-		// 24 days, the most that every platform accepts: a silent holder must not be
-		// disconnected.
+		// 24 days, the most that every platform accepts: a silent holder must
+		// not be disconnected.
 		"wait_timeout":             "2147483",
 		"innodb_lock_wait_timeout": strconv.Itoa(rowWait),
 	}
@@ -134,7 +136,8 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	return mysql.NewConnector(conf)
 }
 
-// Close closes the connection and so, when the server detects it, ends the locks bound to it.
+// Close closes the connection and so, when the server detects it, ends the
+// locks bound to it.
 func (c *client) Close() error {
 	if c.s != nil {
 		c.s.conn.Close()
@@ -143,8 +146,8 @@ func (c *client) Close() error {
 	return c.db.Close()
 }
 
-// session returns the client's connection, and connects if it has none. Its errors are
-// ConnectErrors.
+// session returns the client's connection, and connects if it has none. Its
+// errors are ConnectErrors.
 func (c *client) session(ctx context.Context) (*session, error) {
 	if c.s != nil {
 		return c.s, nil
@@ -166,7 +169,8 @@ func newSession(who identity, conn *sql.Conn) *session {
 	return &session{identity: who, conn: conn, broken: make(chan struct{})}
 }
 
-// identify reads the identity of conn, and closes conn if that fails. Its errors are ConnectErrors.
+// identify reads the identity of conn, and closes conn if that fails. Its
+// errors are ConnectErrors.
 func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	err = conn.QueryRowContext(ctx,
 		"SELECT id, host, @@server_id FROM information_schema.processlist WHERE id = CONNECTION_ID()").Scan(&who.id, &who.host, &who.server)
@@ -177,8 +181,8 @@ func identify(ctx context.Context, conn *sql.Conn) (who identity, err error) {
 	return who, nil
 }
 
-// discard abandons the connection because of an unknown outcome: a statement may still be under way
-// or running.
+// discard abandons the connection because of an unknown outcome: a statement
+// may still be under way or running.
 func (c *client) discard() {
 	if c.s != nil {
 		c.abandon(c.s)
@@ -205,14 +209,15 @@ func (s *session) abandoned() bool {
 
 // giveUp closes conn, in any state, so that it is not used again.
 func giveUp(conn *sql.Conn) {
-	// ErrBadConn makes database/sql close the driver's connection instead of keeping it.
+	// ErrBadConn makes database/sql close the driver's connection instead of
+	// keeping it.
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()
 }
 
-// settle ends all abandoned connections on the server, so that nothing sent on them can have an
-// effect later. It kills them, and waits until they are gone. Until then all outcomes are open, so
-// its errors are ErrUnknown.
+// settle ends all abandoned connections on the server, so that nothing sent on
+// them can have an effect later. It kills them, and waits until they are gone.
+// Until then all outcomes are open, so its errors are ErrUnknown.
 func (c *client) settle(ctx context.Context, doing, key string) error {
 	for len(c.past) > 0 {
 		s, err := c.session(ctx)
@@ -227,9 +232,10 @@ func (c *client) settle(ctx context.Context, doing, key string) error {
 	return nil
 }
 
-// bury kills the connection of dead, with statements on s, until the server has ended it. A
-// connection to a former primary is ignored: nothing executed there reaches the other servers,
-// unless that server becomes the primary again with writes that they never received.
+// bury kills the connection of dead, with statements on s, until the server has
+// ended it. A connection to a former primary is ignored: nothing executed there
+// reaches the other servers, unless that server becomes the primary again with
+// writes that they never received.
 func (c *client) bury(ctx context.Context, s, dead *session) error {
 	switch {
 	case dead.server == s.server:
@@ -255,7 +261,8 @@ func (c *client) bury(ctx context.Context, s, dead *session) error {
 		})
 }
 
-// noSuchThread is the server's error number for a KILL of a connection that is gone.
+// noSuchThread is the server's error number for a KILL of a connection that is
+// gone.
 const noSuchThread = 1094
 
 func isNumber(err error, number uint16) bool {
@@ -263,8 +270,8 @@ func isNumber(err error, number uint16) bool {
 	return errors.As(err, &me) && me.Number == number
 }
 
-// fail returns the outcome of err, and abandons the connection unless the server itself returned a
-// definite error and can be used again.
+// fail returns the outcome of err, and abandons the connection unless the
+// server itself returned a definite error and can be used again.
 func (c *client) fail(doing, key string, err error) error {
 	out := outcome(doing, key, err)
 	var me *mysql.MySQLError

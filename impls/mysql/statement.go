@@ -8,12 +8,13 @@ import (
 	"strconv"
 )
 
-// exec runs a statement on s that answers within cfg.Timeout. When ctx ends, the client does not
-// interrupt the statement on the wire, which would break the connection and leave the statement
-// running unseen; it makes the server end the statement, and the server answers.
+// exec runs a statement on s that answers within cfg.Timeout. When ctx ends,
+// the client does not interrupt the statement on the wire, which would break
+// the connection and leave the statement running unseen; it makes the server
+// end the statement, and the server answers.
 //
-// That is also cheaper: to watch a context the driver passes each statement to another goroutine
-// and back.
+// That is also cheaper: to watch a context the driver passes each statement to
+// another goroutine and back.
 func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any) (sql.Result, error) {
 	join := c.killWhenEnded(ctx, s, func() {})
 	res, err := s.conn.ExecContext(context.WithoutCancel(ctx), stmt, args...)
@@ -21,9 +22,10 @@ func (c *client) exec(ctx context.Context, s *session, stmt string, args ...any)
 	return res, err
 }
 
-// wait runs a statement that may wait for other clients, for as long as they hold, and returns a
-// number or NULL. When ctx ends, the server has cfg.Timeout to end the statement; after that, or if
-// the server cannot be reached, the client closes the connection.
+// wait runs a statement that may wait for other clients, for as long as they
+// hold, and returns a number or NULL. When ctx ends, the server has cfg.Timeout
+// to end the statement; after that, or if the server cannot be reached, the
+// client closes the connection.
 func (c *client) wait(ctx context.Context, s *session, stmt string, args ...any) (n sql.NullInt64, err error) {
 	sctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -36,7 +38,8 @@ func (c *client) wait(ctx context.Context, s *session, stmt string, args ...any)
 	return n, err
 }
 
-// quick runs a statement that does not wait for other clients, on a connection with a long timeout.
+// quick runs a statement that does not wait for other clients, on a connection
+// with a long timeout.
 func (c *client) quick(ctx context.Context, s *session, stmt string) error {
 	ctx, cancel := c.shortly(ctx)
 	defer cancel()
@@ -44,15 +47,17 @@ func (c *client) quick(ctx context.Context, s *session, stmt string) error {
 	return err
 }
 
-// shortly is a context for one statement that does not wait for other clients, on a connection whose
-// own timeout is for waiting. It does not end with ctx: a sent statement is waited for.
+// shortly is a context for one statement that does not wait for other clients,
+// on a connection whose own timeout is for waiting. It does not end with ctx: a
+// sent statement is waited for.
 func (c *client) shortly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 }
 
-// killWhenEnded makes the server end the statement on s when ctx ends, and calls late if the server
-// cannot be reached, or has not answered after cfg.Timeout. The returned function cancels that, or
-// waits until the kill was sent, so that it hits no later statement.
+// killWhenEnded makes the server end the statement on s when ctx ends, and
+// calls late if the server cannot be reached, or has not answered after
+// cfg.Timeout. The returned function cancels that, or waits until the kill was
+// sent, so that it hits no later statement.
 func (c *client) killWhenEnded(ctx context.Context, s *session, late func()) (join func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -74,7 +79,8 @@ func (c *client) killWhenEnded(ctx context.Context, s *session, late func()) (jo
 	}
 }
 
-// killStatement makes the server end the statement on s, on a connection of its own.
+// killStatement makes the server end the statement on s, on a connection of its
+// own.
 func (c *client) killStatement(ctx context.Context, s *session) error {
 	ctx, cancel := c.shortly(ctx)
 	defer cancel()

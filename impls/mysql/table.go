@@ -17,8 +17,8 @@ const (
 	rowsAtOnce = 500
 )
 
-// createTable creates a recipe's table if necessary, after a check of the keys. It returns the
-// client that it used.
+// createTable creates a recipe's table if necessary, after a check of the keys.
+// It returns the client that it used.
 func createTable(ctx context.Context, cfg impls.Config, recipe, create string, keys []string) (*client, error) {
 	for _, key := range keys {
 		if len(key) == 0 || len(key) > maxRowName {
@@ -44,8 +44,8 @@ func (c *client) addRows(ctx context.Context, recipe, insert string, keys []stri
 		for i, key := range part {
 			args[i] = key
 		}
-		// A holder of a row blocks new rows in the gap before it, or, without an index, in the
-		// whole table.
+		// A holder of a row blocks new rows in the gap before it, or, without
+		// an index, in the whole table.
 		for rejected := true; rejected; {
 			_, err := c.s.conn.ExecContext(ctx, stmt, args...)
 			rejected = errors.Is(rules().Outcome(err), errRefused) && ctx.Err() == nil

@@ -55,14 +55,14 @@ RETURNING fence`
 // Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
 // rest of a poll.
 //
-// Guarantee: one holder until the TTL is over, and fencing tokens that grow, also
-// behind a pooler of transactions. It fails when the holder goes on after that
-// and nothing checks its token, when the server's clock is set forward, and,
-// tokens included, when a commit is lost by a failover to a replica that had not
-// received it.
+// Guarantee: one holder until the TTL is over, and fencing tokens that grow,
+// also behind a pooler of transactions. It fails when the holder goes on after
+// that and nothing checks its token, when the server's clock is set forward,
+// and, tokens included, when a commit is lost by a failover to a replica that
+// had not received it.
 //
-// Source: the lock table of many schedulers, with a fence column and no client's
-// clock.
+// Source: the lock table of many schedulers, with a fence column and no
+// client's clock.
 type leaseRow struct{}
 
 func (leaseRow) Info() impls.Info {

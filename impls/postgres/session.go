@@ -137,8 +137,8 @@ func (c *client) settle(ctx context.Context, doing, key string) error {
 	for len(c.past) > 0 {
 		dead := c.past[0]
 		s, err := c.session(ctx)
-		// A session of a server that was the primary before cannot change anything at
-		// the present one.
+		// A session of a server that was the primary before cannot change
+		// anything at the present one.
 		if err == nil && s.server == dead.server && c.cfg.Topology != pooled {
 			err = c.terminate(ctx, s, dead)
 		}

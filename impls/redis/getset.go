@@ -18,11 +18,11 @@ const (
 	stepGetset impls.Step = "getset" // that time has passed; the next request replaces it
 )
 
-// getset is redis/getset: a key whose value is the time at which the lock ends, by
-// the clients' clocks.
+// getset is redis/getset: a key whose value is the time at which the lock ends,
+// by the clients' clocks.
 //
-// Document: a blog's comparison of three ways to build a lock, the pseudo-code in
-// its part on Redis.
+// Document: a blog's comparison of three ways to build a lock, the pseudo-code
+// in its part on Redis.
 //
 //	acquire  SETNX key end, with end = now + ttl + 1 in seconds; held if the key
 //	         did not exist; if it did, and now > GET key, and now > GETSET key end,
@@ -30,21 +30,22 @@ const (
 //	release  if now < GET key then DEL key
 //
 // Round trips: 1 to acquire, 2 to release; a waiter adds 2 per poll.
-// Bound: the TTL, by the clients' clocks, in whole seconds of Unix time as in the
-// document (a finer unit would change the meaning of its added second): a key is
-// locked for one to two seconds longer than the TTL. Takeover: two seconds after
-// the end of the TTL, plus the rest of a poll.
+// Bound: the TTL, by the clients' clocks, in whole seconds of Unix time as in
+// the document (a finer unit would change the meaning of its added second): a
+// key is locked for one to two seconds longer than the TTL. Takeover: two
+// seconds after the end of the TTL, plus the rest of a poll.
 // Guarantee: one holder until the end of the TTL, while all clocks agree and no
 // client is delayed between two of its requests.
-// Failure: a client whose clock is fast by the TTL or more takes the lock from a
-// live holder. A client that is delayed before its GETSET loses, but replaces the
-// winner's time by its own older one, and the lock ends early by that delay. A late
-// holder reads its successor's time in its release, and deletes its successor's key.
+// Failure: a client whose clock is fast by the TTL or more takes the lock from
+// a live holder. A client that is delayed before its GETSET loses, but replaces
+// the winner's time by its own older one, and the lock ends early by that
+// delay. A late holder reads its successor's time in its release, and deletes
+// its successor's key.
 //
-// A missing key counts as a time long past, as in the document's language. Cleanup
-// after an unknown outcome is a release, if this client's record shows that the
-// attempt may have written the key; if the SETNX had been rejected, it frees another
-// client's lock.
+// A missing key counts as a time long past, as in the document's language.
+// Cleanup after an unknown outcome is a release, if this client's record shows
+// that the attempt may have written the key; if the SETNX had been rejected, it
+// frees another client's lock.
 type getset struct{ wholeSeconds }
 
 func (getset) Info() impls.Info {

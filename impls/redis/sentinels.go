@@ -85,9 +85,9 @@ func (s *sentinels) master(ctx context.Context) (string, error) {
 }
 
 // rotate moves the first sentinel to the end, because the master it returned is
-// unreachable or no longer the master. A sentinel that was interrupted in a failover
-// by the next one returns the server that it had promoted as long as that is down,
-// whatever the other sentinels have agreed on since.
+// unreachable or no longer the master. A sentinel that was interrupted in a
+// failover by the next one returns the server that it had promoted as long as
+// that is down, whatever the other sentinels have agreed on since.
 func (s *sentinels) rotate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

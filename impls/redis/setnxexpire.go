@@ -15,8 +15,8 @@ const stepExpire impls.Step = "expire"
 // setnxExpire is redis/setnx-expire: a key that is its own value, and gets its
 // expiry after it was set.
 //
-// Document: notes on a Redis lock found in a Java project, its handler of locks on
-// bills, without its batches and debugging output.
+// Document: notes on a Redis lock found in a Java project, its handler of locks
+// on bills, without its batches and debugging output.
 //
 //	acquire  SETNX key key; if the key did not exist, EXPIRE key ttl; otherwise
 //	         again after a wait, of 300 ms in the document
@@ -25,15 +25,15 @@ const stepExpire impls.Step = "expire"
 // Round trips: 2 to acquire, 1 to release; a waiter adds 1 per poll.
 // Bound: the TTL, by the server's clock, in whole seconds: 3 s in the document.
 // Takeover: at the end of the TTL, plus the rest of a poll.
-// Guarantee: one holder until the end of the TTL, while every holder releases in
-// time.
-// Failure: a client that dies between SETNX and EXPIRE, or loses the EXPIRE, locks
-// the key forever. A late holder deletes its successor's key. Neither the value nor
-// the reply to EXPIRE shows the owner.
+// Guarantee: one holder until the end of the TTL, while every holder releases
+// in time.
+// Failure: a client that dies between SETNX and EXPIRE, or loses the EXPIRE,
+// locks the key forever. A late holder deletes its successor's key. Neither the
+// value nor the reply to EXPIRE shows the owner.
 //
-// Cleanup after an unknown outcome deletes the key if this client's record shows
-// that the attempt may have set it; if the SETNX had been rejected, it frees another
-// client's lock.
+// Cleanup after an unknown outcome deletes the key if this client's record
+// shows that the attempt may have set it; if the SETNX had been rejected, it
+// frees another client's lock.
 type setnxExpire struct{ wholeSeconds }
 
 func (setnxExpire) Info() impls.Info {

@@ -159,10 +159,10 @@ func (h *renewedHold) renew(ctx context.Context) {
 	}
 }
 
-// free ends the renewals for good, and releases the lock when none is under way, so
-// that none is executed after the release. (It would have no effect, since it
-// compares the token.) If ctx ends before that, nothing was sent, and the lease runs
-// out unless the lock is released again.
+// free ends the renewals for good, and releases the lock when none is under
+// way, so that none is executed after the release. (It would have no effect,
+// since it compares the token.) If ctx ends before that, nothing was sent, and
+// the lease runs out unless the lock is released again.
 func (h *renewedHold) free(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {

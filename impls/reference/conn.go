@@ -11,9 +11,10 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// wire is a client's connection. After a call with an unknown outcome it is closed, since
-// a late answer would be taken for that of the next call; the next call opens a newer
-// generation, and the server drops unread requests of the old one.
+// wire is a client's connection. After a call with an unknown outcome it is
+// closed, since a late answer would be taken for that of the next call; the
+// next call opens a newer generation, and the server drops unread requests of
+// the old one.
 type wire struct {
 	dial    impls.DialFunc
 	path    string
@@ -42,8 +43,8 @@ func (w *wire) call(ctx context.Context, f *frame) (status, uint64, error) {
 		}
 	}
 	st, fence, err := w.exchange(ctx, f)
-	// The server returns no errors (busy and gone are answers), so every error after
-	// sending is unknown.
+	// The server returns no errors (busy and gone are answers), so every error
+	// after sending is unknown.
 	return st, fence, impls.Rules{}.Outcome(err)
 }
 
@@ -76,8 +77,8 @@ func (w *wire) exchange(ctx context.Context, f *frame) (st status, fence uint64,
 	// A deadline in the past interrupts the read and the write at once.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
-		// An interrupt may come just after the answer: then the answer counts, but the
-		// connection cannot be used again.
+		// An interrupt may come just after the answer: then the answer counts,
+		// but the connection cannot be used again.
 		if interrupted := !stop(); interrupted || err != nil {
 			_ = c.Close()
 			w.conn = nil

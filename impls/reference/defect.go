@@ -1,7 +1,7 @@
 package reference
 
-// defect is what a lock does wrong on purpose. A defect acts on about one attempt in a
-// hundred, chosen by seed and attempt, unless it always acts.
+// defect is what a lock does wrong on purpose. A defect acts on about one
+// attempt in a hundred, chosen by seed and attempt, unless it always acts.
 type defect uint8
 
 const (

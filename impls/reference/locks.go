@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// locks is the state of all keys. It is not safe for concurrent use: the server's mutex
-// protects it.
+// locks is the state of all keys. It is not safe for concurrent use: the
+// server's mutex protects it.
 type locks struct {
 	seed     uint64
 	keys     map[string]*lock
@@ -31,7 +31,8 @@ type holder struct {
 // forever is longer than any run.
 const forever = 365 * 24 * time.Hour
 
-// handle carries out one request at the time now; status 0 means an invalid request.
+// handle carries out one request at the time now; status 0 means an invalid
+// request.
 func (ls *locks) handle(f *frame, now time.Time) (status, uint64) {
 	l := ls.keys[f.key]
 	if l == nil {
@@ -107,7 +108,8 @@ func (ls *locks) release(f *frame, l *lock, own int, now time.Time) status {
 	return statusDone
 }
 
-// does reports whether the frame's lock has defect d and the defect acts on its attempt.
+// does reports whether the frame's lock has defect d and the defect acts on its
+// attempt.
 func (ls *locks) does(f *frame, d defect) bool {
 	if f.defect != d || !ls.chosen(f.id) {
 		return false
@@ -116,9 +118,9 @@ func (ls *locks) does(f *frame, d defect) bool {
 	return true
 }
 
-// chosen reports whether a defect acts on this attempt: on about one in a hundred. It
-// depends on the seed and the attempt alone, so neither repetitions nor the order of
-// goroutines change it.
+// chosen reports whether a defect acts on this attempt: on about one in a
+// hundred. It depends on the seed and the attempt alone, so neither repetitions
+// nor the order of goroutines change it.
 func (ls *locks) chosen(attempt [16]byte) bool {
 	h := fnv.New64a()
 	var seed [8]byte

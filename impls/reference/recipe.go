@@ -25,8 +25,8 @@ func Recipes() []impls.Recipe {
 //	release  one request: freed, or lost
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
-// Bound: the TTL, by the server's monotonic clock. Takeover: at the end of the TTL, plus
-// the rest of a poll.
+// Bound: the TTL, by the server's monotonic clock. Takeover: at the end of the
+// TTL, plus the rest of a poll.
 // Guarantee: one holder until the end of the TTL, and tokens that grow.
 // Failure: only that of every lease: a holder that continues after its end.
 type recipe struct{ broken }

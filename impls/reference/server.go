@@ -23,8 +23,9 @@ type Server struct {
 	closed   bool
 }
 
-// NewServer listens on the unix socket at path, which must not exist yet, and serves
-// until Close. The seed chooses the attempts on which the broken locks fail.
+// NewServer listens on the unix socket at path, which must not exist yet, and
+// serves until Close. The seed chooses the attempts on which the broken locks
+// fail.
 func NewServer(path string, seed uint64) (*Server, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -139,10 +140,10 @@ type caller struct {
 	generation int64
 }
 
-// handle carries out one request; !ok means that the connection is not valid. A client
-// that lost a connection returns with a newer generation, and from then on unread
-// requests on the old connection are dropped: otherwise a late acquire could take effect
-// after its own clean-up was answered.
+// handle carries out one request; !ok means that the connection is not valid. A
+// client that lost a connection returns with a newer generation, and from then
+// on unread requests on the old connection are dropped: otherwise a late
+// acquire could take effect after its own clean-up was answered.
 func (s *Server) handle(from *caller, f *frame) (status, uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// The protocol: a client sends one frame and reads one answer, in turn. The first frame
-// of a connection is a hello, which must be answered before another is sent.
+// The protocol: a client sends one frame and reads one answer, in turn. The
+// first frame of a connection is a hello, which must be answered before another
+// is sent.
 //
 //	frame:  length u16 of what follows · op u8 · defect u8 · id [16]byte · n i64 · key
 //	answer: status u8 · fence u64
 //
-// Numbers are big-endian. The defect is the one of the lock. The id is the client's in a
-// hello, else the attempt's. The number is the generation of the connection in a hello
-// (1, 2, 3... per client), and the TTL in nanoseconds in an acquire or extend.
+// Numbers are big-endian. The defect is the one of the lock. The id is the
+// client's in a hello, else the attempt's. The number is the generation of the
+// connection in a hello (1, 2, 3... per client), and the TTL in nanoseconds in
+// an acquire or extend.
 const (
 	frameFixed = 1 + 1 + 16 + 8
 	frameMax   = 2 + frameFixed + maxKey

@@ -105,8 +105,8 @@ func (c *client) Close() error {
 	return nil
 }
 
-// live waits, for at most one request timeout, for a session that is not lost. If it
-// fails, nothing was sent.
+// live waits, for at most one request timeout, for a session that is not lost.
+// If it fails, nothing was sent.
 func (c *client) live(ctx context.Context) (*session, error) {
 	connecting, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
@@ -161,15 +161,15 @@ func isGone(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired)
 }
 
-// removeSurely deletes a node of session s that no other client deletes: nil, ErrLost
-// if it did not exist, or unknown. It retries after a lost connection until the
-// answer is definite, the session is lost, or ctx ends.
+// removeSurely deletes a node of session s that no other client deletes: nil,
+// ErrLost if it did not exist, or unknown. It retries after a lost connection
+// until the answer is definite, the session is lost, or ctx ends.
 func (c *client) removeSurely(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error)) error {
 	return c.repeat(ctx, s, remove, false)
 }
 
-// repeat is removeSurely; with beyond it continues after the loss of the session, and
-// may then delete another client's node.
+// repeat is removeSurely; with beyond it continues after the loss of the
+// session, and may then delete another client's node.
 func (c *client) repeat(ctx context.Context, s *session, remove func(*zk.Conn) (struct{}, error), beyond bool) error {
 	doubt := false // an earlier deletion may have been executed
 	for {
@@ -204,8 +204,9 @@ func passing(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// await waits for the event of a watch: nil if it came, or the watch ended. It returns
-// ctx's error when ctx ends, and errEnded when alive is closed; alive may be nil.
+// await waits for the event of a watch: nil if it came, or the watch ended. It
+// returns ctx's error when ctx ends, and errEnded when alive is closed; alive
+// may be nil.
 func (c *client) await(ctx context.Context, alive <-chan struct{}, events <-chan zk.Event) error {
 	c.driver.cfg.Reach(ctx, impls.StepWaiting)
 	select {
@@ -244,7 +245,7 @@ func (h *hold) granted() { h.session.holds.Add(h.Key(), h.Attempt()) }
 
 func (h *hold) LeaseEnd() time.Time { return h.session.leaseEnd() }
 
-// Lost is closed when a server reported that the session expired, or when the client
-// was disconnected until the session's end, counted from before the newest answered
-// packet was sent.
+// Lost is closed when a server reported that the session expired, or when the
+// client was disconnected until the session's end, counted from before the
+// newest answered packet was sent.
 func (h *hold) Lost() <-chan struct{} { return h.session.alive.Done() }

@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// clientLock is zookeeper/client-lock: the driver's own Lock, one for each attempt.
+// clientLock is zookeeper/client-lock: the driver's own Lock, one for each
+// attempt.
 //
 // Document: ZooKeeper's client library for Go.
 //
@@ -20,28 +21,31 @@ import (
 //	         that is gone
 //	release  Unlock: delete the node
 //
-// Round trips: 2 to acquire, 1 to release; the first and the last are quorum writes; a
-// waiter adds its watch and a list.
-// Bound: the session, which the driver renews. Takeover: the TTL and up to three
-// quarters of it, since sessions expire at whole ticks.
-// Guarantee: one holder at a time, in order of arrival, while no session expires and no
-// node is deleted during a wait. No tokens, since the number of the node is hidden.
+// Round trips: 2 to acquire, 1 to release; the first and the last are quorum
+// writes; a waiter adds its watch and a list.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to
+// three quarters of it, since sessions expire at whole ticks.
+// Guarantee: one holder at a time, in order of arrival, while no session
+// expires and no node is deleted during a wait. No tokens, since the number of
+// the node is hidden.
 // Failure: where it differs from zookeeper/sequence:
 //
-//   - It does not check that its own node still exists: a waiter whose node is gone
-//     takes the departure of the previous node for a grant, and holds without a node,
-//     and so does the next. Here such a hold is lost from the start if the session
-//     expired; if only the node is gone, the loss is not detected.
-//   - It forgets its node when a request after the creation fails, also when the queue
-//     has an unexpected name: the node stays and blocks other clients until the session
-//     ends.
-//   - It has no try and no context: an abandoned acquire continues, keeps its place and
-//     takes the lock in its turn.
+//   - It does not check that its own node still exists: a waiter whose node is
+//     gone takes the departure of the previous node for a grant, and holds
+//     without a node, and so does the next. Here such a hold is lost from the
+//     start if the session expired; if only the node is gone, the loss is not
+//     detected.
+//   - It forgets its node when a request after the creation fails, also when
+//     the queue has an unexpected name: the node stays and blocks other clients
+//     until the session ends.
+//   - It has no try and no context: an abandoned acquire continues, keeps its
+//     place and takes the lock in its turn.
 //
-// So the outcome of an acquire that ended by its ctx, or by any error, is unknown, and
-// Cleanup reads every node of the queue to find and delete the attempt's; the abandoned
-// goroutine ends when the node that it watches is gone. Until the library has created
-// the node or has failed, Cleanup is unknown too.
+// So the outcome of an acquire that ended by its ctx, or by any error, is
+// unknown, and Cleanup reads every node of the queue to find and delete the
+// attempt's; the abandoned goroutine ends when the node that it watches is
+// gone. Until the library has created the node or has failed, Cleanup is
+// unknown too.
 type clientLock struct{ ephemeral }
 
 const kindLibrary = "client"
@@ -142,8 +146,8 @@ func (c *libraryClient) reach(ctx context.Context, report bool) {
 	}
 }
 
-// held is the hold of a grant by the library, with the session that the attempt began
-// with: if that has expired meanwhile, the hold is lost from the start.
+// held is the hold of a grant by the library, with the session that the attempt
+// began with: if that has expired meanwhile, the hold is lost from the start.
 func (c *libraryClient) held(s *session, key string, a impls.Attempt, own *claim) *hold {
 	unlock := func(*zk.Conn) (struct{}, error) { return struct{}{}, own.lock.Unlock() }
 	h := newHold(s, key, a, 0, func(ctx context.Context) error {

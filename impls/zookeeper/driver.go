@@ -14,8 +14,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// driver is one client's driver instance, and adds what the driver lacks: calls that
-// end with their context, a timeout for a request, and the state of the session.
+// driver is one client's driver instance, and adds what the driver lacks: calls
+// that end with their context, a timeout for a request, and the state of the
+// session.
 type driver struct {
 	cfg    impls.Config
 	conn   *zk.Conn
@@ -28,9 +29,9 @@ type driver struct {
 	// limit is the timer of the request under way.
 	limit *time.Timer
 
-	// wait, if not nil, receives the steps of the driver's own lock: StepWaiting when
-	// a server has set a watch for it, StepWoken at each event of a node. Steps are
-	// dropped while it is full.
+	// wait, if not nil, receives the steps of the driver's own lock:
+	// StepWaiting when a server has set a watch for it, StepWoken at each event
+	// of a node. Steps are dropped while it is full.
 	wait chan impls.Step
 
 	watches watchSet // of the session, over all its connections
@@ -104,8 +105,8 @@ func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) 
 	}, nil
 }
 
-// connected records a server's answer to the connect packet: our session, a new one,
-// or (id 0) that ours has expired.
+// connected records a server's answer to the connect packet: our session, a new
+// one, or (id 0) that ours has expired.
 func (d *driver) connected(h *hosts, sent time.Time, timeout time.Duration, id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,12 +207,12 @@ func (d *driver) live(ctx context.Context) (*session, error) {
 	}
 }
 
-// do executes one request f of the driver. A request that is not answered within the
-// request timeout loses its connection, which ends it; the driver reconnects with the
-// same session.
+// do executes one request f of the driver. A request that is not answered
+// within the request timeout loses its connection, which ends it; the driver
+// reconnects with the same session.
 //
-// It is called by one goroutine at a time. Every call passes through it, so it creates
-// neither a context nor a timer on success.
+// It is called by one goroutine at a time. Every call passes through it, so it
+// creates neither a context nor a timer on success.
 func do[T any](ctx context.Context, d *driver, f func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

@@ -10,29 +10,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// exclusiveNode is zookeeper/exclusive-node: one node that all clients try to create
-// and watch.
+// exclusiveNode is zookeeper/exclusive-node: one node that all clients try to
+// create and watch.
 //
-// Document: a collection of articles on three ways to build a lock: the ZooKeeper lock
-// that is exclusive, beside one that keeps an order. The articles call the nodes of all
-// ZooKeeper locks ephemeral.
+// Document: a collection of articles on three ways to build a lock: the
+// ZooKeeper lock that is exclusive, beside one that keeps an order. The
+// articles call the nodes of all ZooKeeper locks ephemeral.
 //
 //	acquire  create the lock's node, ephemeral; held if created; otherwise watch
 //	         whether it exists, and try again when it is gone, as all waiters do
 //	release  delete the node, and again after a lost connection
 //
-// Round trips: 1 to acquire, 1 to release, each a quorum write; a waiter adds, at every
-// release, its watch and another try.
-// Bound: the session, which the driver renews. Takeover: the TTL and up to three
-// quarters of it, since sessions expire at whole ticks.
+// Round trips: 1 to acquire, 1 to release, each a quorum write; a waiter adds,
+// at every release, its watch and another try.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to
+// three quarters of it, since sessions expire at whole ticks.
 // Guarantee: one holder at a time while its session lives. No order, no tokens.
-// Failure: each release wakes all waiters, and one of them wins. The deletion does not
-// check the owner: a holder that returns after its session expired frees its
-// successor's lock, and its release succeeds.
+// Failure: each release wakes all waiters, and one of them wins. The deletion
+// does not check the owner: a holder that returns after its session expired
+// frees its successor's lock, and its release succeeds.
 //
-// The node is empty, but has its session as owner: Cleanup compares that, and this
-// client's record of its attempts. Between its check and its deletion another client's
-// late release may free the node for a third client, whose node it then deletes.
+// The node is empty, but has its session as owner: Cleanup compares that, and
+// this client's record of its attempts. Between its check and its deletion
+// another client's late release may free the node for a third client, whose
+// node it then deletes.
 type exclusiveNode struct{ ephemeral }
 
 // stepWatch: the lock is busy, and not watched yet.
@@ -120,18 +121,18 @@ func (c *exclusiveClient) try(ctx context.Context, key string, a impls.Attempt) 
 	return &h, nil
 }
 
-// removeAnyway deletes the node of any owner, and retries after a lost connection for
-// one request timeout, as the articles' release does: nil, ErrLost, or unknown. The
-// retries make a late release harmful: the first one after a session expired fails on a
-// closed connection.
+// removeAnyway deletes the node of any owner, and retries after a lost
+// connection for one request timeout, as the articles' release does: nil,
+// ErrLost, or unknown. The retries make a late release harmful: the first one
+// after a session expired fails on a closed connection.
 func (c *exclusiveClient) removeAnyway(ctx context.Context, s *session, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.driver.cfg.Timeout)
 	defer cancel()
 	return c.repeat(ctx, s, deletion(path), true)
 }
 
-// watch returns nil when the node changed, the watch ended, or the node does not exist;
-// and ctx's error when ctx ends.
+// watch returns nil when the node changed, the watch ended, or the node does
+// not exist; and ctx's error when ctx ends.
 func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 	for {
 		// Without a node there is nothing to wait for.
@@ -158,7 +159,8 @@ func (c *exclusiveClient) watch(ctx context.Context, path string) error {
 	}
 }
 
-// Cleanup deletes the node if the attempt may have created it and our session owns it.
+// Cleanup deletes the node if the attempt may have created it and our session
+// owns it.
 func (c *exclusiveClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return impls.Settled("clean up", key, c.may.Finish(ctx, a, func(ctx context.Context, _ mayHold) error {
 		for other, m := range c.may {

@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// frameObserver observes the packets of one connection. A session's timeout restarts
-// with every packet that the server receives, and the server answers a packet after it
-// received it: so the session lasts at least one timeout from just before the newest
-// answered packet was sent.
+// frameObserver observes the packets of one connection. A session's timeout
+// restarts with every packet that the server receives, and the server answers a
+// packet after it received it: so the session lasts at least one timeout from
+// just before the newest answered packet was sent.
 //
-// The driver writes each packet with one call, and reads each with two: its length and
-// its body. Both directions begin with the connect packet; after it a request and its
-// reply have the same xid, and replies come in the order of requests. Events have xid
-// -1.
+// The driver writes each packet with one call, and reads each with two: its
+// length and its body. Both directions begin with the connect packet; after it
+// a request and its reply have the same xid, and replies come in the order of
+// requests. Events have xid -1.
 //
-// It also keeps an order that the driver does not keep. On a new connection the driver
-// sets its watches again, with the newest transaction it knows, and receives all events
-// since. A reply to another request that is read before may advance that transaction,
-// and earlier events would be lost. So replies are delayed until the watches are set.
+// It also keeps an order that the driver does not keep. On a new connection the
+// driver sets its watches again, with the newest transaction it knows, and
+// receives all events since. A reply to another request that is read before may
+// advance that transaction, and earlier events would be lost. So replies are
+// delayed until the watches are set.
 type frameObserver struct {
 	net.Conn
 	now     func() time.Time
 	connect func(sent time.Time, timeout time.Duration, session int64)
-	// replied is called with the time when a reply's request was sent, its opcode, and
-	// the error code of the reply, 0 for none.
+	// replied is called with the time when a reply's request was sent, its
+	// opcode, and the error code of the reply, 0 for none.
 	replied func(sent time.Time, opcode, code int32)
 	// watches are the watches of the session.
 	watches *watchSet
@@ -45,9 +46,9 @@ type frameObserver struct {
 	connected bool
 }
 
-// bodyStart is the observed part of a packet's body, except for an event's: xid (4),
-// zxid (8) and error code (4), or the protocol version (4), the timeout (4) and the id
-// (8) of a session.
+// bodyStart is the observed part of a packet's body, except for an event's: xid
+// (4), zxid (8) and error code (4), or the protocol version (4), the timeout
+// (4) and the id (8) of a session.
 const bodyStart = 16
 
 type request struct {
@@ -192,8 +193,8 @@ func (c *frameObserver) whole(b []byte) {
 	}
 }
 
-// begin handles the session of the connection; 0 means that it expired, and its watches
-// with it.
+// begin handles the session of the connection; 0 means that it expired, and its
+// watches with it.
 func (c *frameObserver) begin(sent time.Time, timeout time.Duration, session int64) {
 	if session == 0 {
 		c.watches.end()

@@ -17,8 +17,8 @@ import (
 type queue struct {
 	kind string // of the locks' own nodes
 	mark string // in the nodes' names, between the attempt and the number; may be empty
-	// blocks reports whether a node with the mark other blocks a later node with the
-	// mark own; nil: always.
+	// blocks reports whether a node with the mark other blocks a later node
+	// with the mark own; nil: always.
 	blocks func(own, other string) bool
 	// watchAll: a waiter watches the whole queue, instead of the last node that
 	// blocks it.
@@ -73,9 +73,9 @@ func (c *queueClient) acquire(ctx context.Context, key, mark string, a impls.Att
 	return p, nil
 }
 
-// try enters the queue, and leaves it again if another node blocks it. So another try
-// at the same moment may be blocked by this one, and return busy although the lock is
-// about to be free.
+// try enters the queue, and leaves it again if another node blocks it. So
+// another try at the same moment may be blocked by this one, and return busy
+// although the lock is about to be free.
 func (c *queueClient) try(ctx context.Context, key, mark string, a impls.Attempt) (impls.Hold, error) {
 	p, err := c.enqueue(ctx, key, mark, a)
 	if err != nil {
@@ -134,9 +134,9 @@ const (
 	numberLength  = 1 + 10 // a dash, and the digits of a number that is not negative
 )
 
-// parse reads the name of a node of a queue: attempt, dash, optionally mark and dash,
-// number. It is not ok if the name has another form, or if its number exceeds 2^31-1,
-// where the server's counter overflows.
+// parse reads the name of a node of a queue: attempt, dash, optionally mark and
+// dash, number. It is not ok if the name has another form, or if its number
+// exceeds 2^31-1, where the server's counter overflows.
 func parse(name string) (mark string, number int32, ok bool) {
 	if len(name) < attemptLength+numberLength {
 		return "", 0, false
@@ -157,8 +157,9 @@ var errGone = fmt.Errorf("%w: our node in the queue is gone", impls.ErrFailed)
 
 // wait waits in the queue until no node blocks p.
 //
-// A lost connection does not end the wait, since the node still exists: only the end of
-// ctx or the loss of the session does. After both, the node may remain.
+// A lost connection does not end the wait, since the node still exists: only
+// the end of ctx or the loss of the session does. After both, the node may
+// remain.
 func (c *queueClient) wait(ctx context.Context, p *placed) error {
 	for {
 		before, events, err := c.look(ctx, p)
@@ -185,8 +186,8 @@ func (c *queueClient) wait(ctx context.Context, p *placed) error {
 	}
 }
 
-// look lists the queue and returns the path of the last node that blocks p, "" if there
-// is none; and with watchAll the events of the whole queue.
+// look lists the queue and returns the path of the last node that blocks p, ""
+// if there is none; and with watchAll the events of the whole queue.
 func (c *queueClient) look(ctx context.Context, p *placed) (before string, events <-chan zk.Event, err error) {
 	dir := parent(c.queue.kind, p.Key())
 	type listing struct {

@@ -17,21 +17,22 @@ import (
 //	                  watch the last writer before it
 //	release           delete the node
 //
-// The attempt precedes read- and write-, so that a client finds its node if the answer
-// to the creation was lost.
+// The attempt precedes read- and write-, so that a client finds its node if the
+// answer to the creation was lost.
 //
-// Round trips: 2 to acquire, 1 to release; the first and the last are quorum writes; a
-// waiter adds its watch and a list. A writer's release wakes the next writer, or all
-// readers before it.
-// Bound: the session, which the driver renews. Takeover: the TTL and up to three
-// quarters of it, since sessions expire at whole ticks.
-// Guarantee: a writer excludes all other clients, readers share, in order of arrival, so
-// that neither starves the other, while their sessions live. A writer's token, its
-// number plus one, is greater than that of every earlier writer, as for
-// zookeeper/sequence. Readers have none: readers that share the lock may be granted it
-// in any order, and a resource that saw one's token would reject the other.
-// Failure: as zookeeper/sequence; and a resource cannot reject what a reader reads after
-// its session expired.
+// Round trips: 2 to acquire, 1 to release; the first and the last are quorum
+// writes; a waiter adds its watch and a list. A writer's release wakes the next
+// writer, or all readers before it.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to
+// three quarters of it, since sessions expire at whole ticks.
+// Guarantee: a writer excludes all other clients, readers share, in order of
+// arrival, so that neither starves the other, while their sessions live. A
+// writer's token, its number plus one, is greater than that of every earlier
+// writer, as for zookeeper/sequence. Readers have none: readers that share the
+// lock may be granted it in any order, and a resource that saw one's token
+// would reject the other.
+// Failure: as zookeeper/sequence; and a resource cannot reject what a reader
+// reads after its session expired.
 type readWrite struct{ ephemeral }
 
 func (readWrite) Info() impls.Info {

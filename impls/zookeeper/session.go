@@ -12,8 +12,8 @@ import (
 type session struct {
 	id int64
 
-	// alive ends when the session expired, or when the client was disconnected until
-	// end. In the second case the servers may still have the session.
+	// alive ends when the session expired, or when the client was disconnected
+	// until end. In the second case the servers may still have the session.
 	alive context.Context
 	lose  context.CancelFunc
 
@@ -33,9 +33,9 @@ func newSession(id int64, end time.Time) *session {
 // isLost reports whether the session is lost.
 func (s *session) isLost() bool { return s.alive.Err() != nil }
 
-// leaseEnd is the time until which the session lasts by the servers' answers. A single
-// server keeps to it; a server of a quorum that is cut off from its leader answers for
-// some time during which the leader may expire the session.
+// leaseEnd is the time until which the session lasts by the servers' answers. A
+// single server keeps to it; a server of a quorum that is cut off from its
+// leader answers for some time during which the leader may expire the session.
 func (s *session) leaseEnd() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ type watchSet struct {
 	nodes map[watch]bool
 }
 
-// watch is a node and the kind of events watched: events of a missing node differ from
-// those of its data or children.
+// watch is a node and the kind of events watched: events of a missing node
+// differ from those of its data or children.
 type watch struct {
 	kind watchKind
 	path string
@@ -38,8 +38,8 @@ const (
 // codeNoNode is the error code for a missing node.
 const codeNoNode = -101
 
-// pathToWatch is the node that a request watches, "" for none: after its xid (4) and
-// opcode (4) there are the path's length (4), the path, and a flag.
+// pathToWatch is the node that a request watches, "" for none: after its xid
+// (4) and opcode (4) there are the path's length (4), the path, and a flag.
 func pathToWatch(opcode int32, request []byte) string {
 	switch opcode {
 	case opExists, opGetData, opGetChildren, opGetChildren2:
@@ -87,9 +87,9 @@ func (w *watchSet) answered(q request, code int32) {
 	w.nodes[watch{kind, q.watch}] = true
 }
 
-// happened records an event, which ends the watches that it fires. Its packet has, after
-// the xid (4), zxid (8) and error code (4) of all packets, the event's type (4), the
-// session's state (4), and the path.
+// happened records an event, which ends the watches that it fires. Its packet
+// has, after the xid (4), zxid (8) and error code (4) of all packets, the
+// event's type (4), the session's state (4), and the path.
 func (w *watchSet) happened(packet []byte) {
 	if len(packet) < bodyStart+8 {
 		return

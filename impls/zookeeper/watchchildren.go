@@ -6,25 +6,27 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// watchChildren is zookeeper/watch-children: a queue that every waiter watches as a
-// whole.
+// watchChildren is zookeeper/watch-children: a queue that every waiter watches
+// as a whole.
 //
-// Document: a collection of articles on three ways to build a lock: its basic logic of a
-// lock in ZooKeeper, without the watch on the previous node that other articles add.
+// Document: a collection of articles on three ways to build a lock: its basic
+// logic of a lock in ZooKeeper, without the watch on the previous node that
+// other articles add.
 //
 //	acquire  create an ephemeral, numbered node guid-lock- below the lock's own; list
 //	         the nodes and watch the list; held if none is lower; otherwise wait until
 //	         the list changes, and list again
 //	release  delete the node
 //
-// The guid is the attempt. Round trips: 2 to acquire, 1 to release; the first and the
-// last are quorum writes; every waiter lists the whole queue again at each change.
-// Bound: the session, which the driver renews. Takeover: the TTL and up to three
-// quarters of it, since sessions expire at whole ticks.
-// Guarantee: one holder at a time, in order of arrival, while its session lives. No
-// tokens.
-// Failure: with N waiters each release, arrival and departure sends N events, and N
-// lists of N names are read to find one holder.
+// The guid is the attempt. Round trips: 2 to acquire, 1 to release; the first
+// and the last are quorum writes; every waiter lists the whole queue again at
+// each change.
+// Bound: the session, which the driver renews. Takeover: the TTL and up to
+// three quarters of it, since sessions expire at whole ticks.
+// Guarantee: one holder at a time, in order of arrival, while its session
+// lives. No tokens.
+// Failure: with N waiters each release, arrival and departure sends N events,
+// and N lists of N names are read to find one holder.
 type watchChildren struct{ ephemeral }
 
 func (watchChildren) Info() impls.Info {

@@ -12,11 +12,12 @@ import (
 
 const journalName = "processes.jsonl"
 
-// maxLine bounds a line of the journal; the line of a fault names every process that it stops.
+// maxLine bounds a line of the journal; the line of a fault names every process
+// that it stops.
 const maxLine = 1 << 20
 
-// entry is one line of a run's journal: a started process, a fault that is about to be injected,
-// or a healed fault.
+// entry is one line of a run's journal: a started process, a fault that is
+// about to be injected, or a healed fault.
 type entry struct {
 	PID       int    `json:"pid,omitempty"`
 	StartTime string `json:"start_time,omitempty"`
@@ -54,8 +55,8 @@ func createJournal(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// appendJournal writes e with one write, which survives our death. It begins a new line, since a
-// full disk may have truncated the previous one.
+// appendJournal writes e with one write, which survives our death. It begins a
+// new line, since a full disk may have truncated the previous one.
 func appendJournal(f *os.File, e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -67,9 +68,10 @@ func appendJournal(f *os.File, e entry) error {
 	return nil
 }
 
-// readJournal lists the started processes and the unhealed faults in the journal of a run's
-// folder, each the last first; nothing if there is no journal. It skips empty and truncated
-// lines, since a truncated line does not identify its process.
+// readJournal lists the started processes and the unhealed faults in the
+// journal of a run's folder, each the last first; nothing if there is no
+// journal. It skips empty and truncated lines, since a truncated line does not
+// identify its process.
 func readJournal(dir string) (processes, faults []entry, err error) {
 	f, err := os.Open(filepath.Join(dir, journalName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -101,10 +103,10 @@ func readJournal(dir string) (processes, faults []entry, err error) {
 	return processes, faults, nil
 }
 
-// NoteFault writes to the journal that a fault is about to be injected: its id, what it is, and
-// the processes that it stops. If this process is killed before FaultHealed, the watchdog or a
-// sweep ends the stopped processes and reports the fault. After an error do not inject the fault:
-// no process could heal it.
+// NoteFault writes to the journal that a fault is about to be injected: its id,
+// what it is, and the processes that it stops. If this process is killed before
+// FaultHealed, the watchdog or a sweep ends the stopped processes and reports
+// the fault. After an error do not inject the fault: no process could heal it.
 func (r *Run) NoteFault(id, what string, stopped ...*Process) error {
 	e := entry{Fault: id, What: what}
 	for _, p := range stopped {

@@ -12,9 +12,9 @@ import (
 // errLive: the lock is held by another process.
 var errLive = errors.New("in use by a live run")
 
-// lockFile opens path, creating it if necessary, and locks it: with wait after another holder,
-// without at once or errLive. The lock ends with the file or the process; children do not inherit
-// it, since Go's files close on exec.
+// lockFile opens path, creating it if necessary, and locks it: with wait after
+// another holder, without at once or errLive. The lock ends with the file or
+// the process; children do not inherit it, since Go's files close on exec.
 func lockFile(path string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -23,8 +23,8 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	return locked(f, wait)
 }
 
-// lockPresent waits for the lock on an existing file. It creates none, since its folder may be
-// about to be removed.
+// lockPresent waits for the lock on an existing file. It creates none, since
+// its folder may be about to be removed.
 func lockPresent(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 	"syscall"
 )
 
-// killOrphans kills the descendants that the processes of a dead run left behind: a parent-death
-// signal reaches a child, but not the child's children. An orphan is in the process group of a
-// child in the journal. The group's number alone proves nothing, since it is reused after all its
-// members have ended; so an orphan must also have started no earlier than the child, and have the
-// mark of the run: in its environment, or, since some programs overwrite theirs, as its working
-// folder. For a child whose processes have sessions of their own, the mark and the start time
-// suffice.
+// killOrphans kills the descendants that the processes of a dead run left
+// behind: a parent-death signal reaches a child, but not the child's children.
+// An orphan is in the process group of a child in the journal. The group's
+// number alone proves nothing, since it is reused after all its members have
+// ended; so an orphan must also have started no earlier than the child, and
+// have the mark of the run: in its environment, or, since some programs
+// overwrite theirs, as its working folder. For a child whose processes have
+// sessions of their own, the mark and the start time suffice.
 func killOrphans(dir string, processes []entry) ([]entry, error) {
 	leaders := map[int]entry{}
 	var trees []entry

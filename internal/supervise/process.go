@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// ErrStranger: the pid now belongs to another process, or to one that must never be signalled.
+// ErrStranger: the pid now belongs to another process, or to one that must
+// never be signalled.
 var ErrStranger = errors.New("not the process that was started")
 
 // Command is what to start.
@@ -32,10 +33,11 @@ type Command struct {
 	// Process.Stdout instead of the files above.
 	StdinPipe, StdoutPipe bool
 
-	// Family: the program starts processes of its own, as a script does. A parent-death signal
-	// would reach the program alone; with Family a shell supervises the whole group, and kills
-	// it when our process ends. The program's standard input is then empty, and Process is the
-	// shell, which exits as the program does.
+	// Family: the program starts processes of its own, as a script does. A
+	// parent-death signal would reach the program alone; with Family a shell
+	// supervises the whole group, and kills it when our process ends. The
+	// program's standard input is then empty, and Process is the shell, which
+	// exits as the program does.
 	Family bool
 
 	// Tree says that the program serves by processes that it starts in sessions of
@@ -55,9 +57,10 @@ type Command struct {
 // Account is a user of this machine.
 type Account struct{ UID, GID uint32 }
 
-// watchScript runs its arguments as a command, and kills its process group, itself included, at the
-// end of its standard input: a pipe that only our process holds. (A shell gives background jobs an
-// empty standard input, hence the 3.)
+// watchScript runs its arguments as a command, and kills its process group,
+// itself included, at the end of its standard input: a pipe that only our
+// process holds. (A shell gives background jobs an empty standard input, hence
+// the 3.)
 const watchScript = `exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
@@ -79,8 +82,9 @@ type Process struct {
 	startTime string
 	os        *os.Process
 
-	// Stdin and Stdout are our ends of the requested pipes, else nil. The caller closes them;
-	// after the end of the process Stdout still returns its output.
+	// Stdin and Stdout are our ends of the requested pipes, else nil. The
+	// caller closes them; after the end of the process Stdout still returns its
+	// output.
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
 
@@ -93,7 +97,8 @@ type Process struct {
 	done   chan struct{}
 }
 
-// envRun is the environment variable of every child and its descendants with the run's folder.
+// envRun is the environment variable of every child and its descendants with
+// the run's folder.
 const envRun = "LOCKBENCH_RUN"
 
 func (c Command) start(s *starter, dir string) (*Process, error) {
@@ -171,9 +176,10 @@ func (p *Process) closePipes() {
 	}
 }
 
-// reap waits for the process's end, and kills what is left of its process group. That is safe, since
-// an ended process keeps its pid until it is waited for. Where the system cannot wait without
-// releasing the pid, the group is not killed.
+// reap waits for the process's end, and kills what is left of its process
+// group. That is safe, since an ended process keeps its pid until it is waited
+// for. Where the system cannot wait without releasing the pid, the group is not
+// killed.
 func (p *Process) reap() {
 	var state *os.ProcessState
 	keepsPID := waitEnded(p.pid) == nil
@@ -199,8 +205,8 @@ func (p *Process) Name() string { return p.name }
 // PID is the process's id.
 func (p *Process) PID() int { return p.pid }
 
-// StartTime distinguishes this process from a later one with the same pid. It is opaque: equal
-// values mean the same start.
+// StartTime distinguishes this process from a later one with the same pid. It
+// is opaque: equal values mean the same start.
 func (p *Process) StartTime() string { return p.startTime }
 
 // Done is closed when the process has ended.
@@ -222,8 +228,8 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s (pid %d): %s", p.name, p.pid, p.state)
 }
 
-// Signal sends sig to the process, after a check that the pid still belongs to it. The error is
-// os.ErrProcessDone if it has ended, or ErrStranger.
+// Signal sends sig to the process, after a check that the pid still belongs to
+// it. The error is os.ErrProcessDone if it has ended, or ErrStranger.
 func (p *Process) Signal(sig os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,8 +249,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Stop ends the process and what is left of its group: SIGTERM, then SIGKILL when grace is over or ctx
-// ends. It returns when the process has ended; see Err for how. The error means that it did not end.
+// Stop ends the process and what is left of its group: SIGTERM, then SIGKILL
+// when grace is over or ctx ends. It returns when the process has ended; see
+// Err for how. The error means that it did not end.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -262,8 +269,8 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	return p.Kill()
 }
 
-// Kill ends the process and its group with SIGKILL and returns when it has ended. The error means that
-// it did not end.
+// Kill ends the process and its group with SIGKILL and returns when it has
+// ended. The error means that it did not end.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	if !p.reaped && verify(p.pid, p.startTime) == nil {
@@ -284,8 +291,8 @@ func (p *Process) Kill() error {
 	}
 }
 
-// State is the process's state as the system reports it: 'R' running, 'S' sleeping, 'D' waiting for a
-// device, 'T' stopped, 'Z' ended.
+// State is the process's state as the system reports it: 'R' running, 'S'
+// sleeping, 'D' waiting for a device, 'T' stopped, 'Z' ended.
 func (p *Process) State() (byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,8 +305,8 @@ func (p *Process) State() (byte, error) {
 	return state(p.pid)
 }
 
-// CPU is the CPU time of the process, user and system mode, all threads together. After its end it is
-// the total.
+// CPU is the CPU time of the process, user and system mode, all threads
+// together. After its end it is the total.
 func (p *Process) CPU() (time.Duration, error) {
 	p.mu.Lock()
 	reaped := p.reaped
@@ -324,8 +331,8 @@ func (p *Process) CPU() (time.Duration, error) {
 	return d, nil
 }
 
-// verify rejects pids that must not be signalled: init, our own, and those whose process did not start at
-// start.
+// verify rejects pids that must not be signalled: init, our own, and those
+// whose process did not start at start.
 func verify(pid int, start string) error {
 	if pid <= 1 || pid == os.Getpid() || start == "" {
 		return fmt.Errorf("pid %d: %w", pid, ErrStranger)

@@ -19,8 +19,8 @@ var ErrEnded = errors.New("the run has ended")
 // defaultGrace is how long End waits after SIGTERM.
 const defaultGrace = 5 * time.Second
 
-// maxDir leaves room for unix sockets in a run's folder: their paths are limited to 104 bytes (macOS) or
-// 108 (Linux).
+// maxDir leaves room for unix sockets in a run's folder: their paths are
+// limited to 104 bytes (macOS) or 108 (Linux).
 const maxDir = 72
 
 // Run is one run's folder and its child processes. Its methods are safe for
@@ -40,8 +40,8 @@ type Run struct {
 	endErr  error
 }
 
-// Begin creates a run's folder under base, or under the system's folder for temporary files if base is
-// empty. The caller must call End.
+// Begin creates a run's folder under base, or under the system's folder for
+// temporary files if base is empty. The caller must call End.
 func Begin(base string) (*Run, error) {
 	parent, err := parentDir(base)
 	if err != nil {
@@ -89,11 +89,12 @@ func (r *Run) open() (err error) {
 // ID is the run's name, unique on this machine among live runs.
 func (r *Run) ID() string { return r.id }
 
-// Dir is the run's folder, for data that is not kept, and for unix sockets, since its path is short. End
-// removes it.
+// Dir is the run's folder, for data that is not kept, and for unix sockets,
+// since its path is short. End removes it.
 func (r *Run) Dir() string { return r.dir }
 
-// Start starts a child process and writes it to the journal. End stops it at the latest.
+// Start starts a child process and writes it to the journal. End stops it at
+// the latest.
 func (r *Run) Start(c Command) (*Process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +105,8 @@ func (r *Run) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	// Before the reaper starts, so that the pid cannot belong to another process when its start time
-	// is read.
+	// Before the reaper starts, so that the pid cannot belong to another
+	// process when its start time is read.
 	p.startTime, err = startTime(p.pid)
 	if err == nil {
 		err = appendJournal(r.journal, entry{PID: p.pid, StartTime: p.startTime, Name: c.Name, Tree: c.Tree})
@@ -124,8 +125,9 @@ func (r *Run) Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// End stops every running process in parallel: SIGTERM, after five seconds (or when ctx ends) SIGKILL. Then
-// it removes the run's folder. Another call waits for the first and returns its result.
+// End stops every running process in parallel: SIGTERM, after five seconds (or
+// when ctx ends) SIGKILL. Then it removes the run's folder. Another call waits
+// for the first and returns its result.
 func (r *Run) End(ctx context.Context) error {
 	r.endOnce.Do(func() { r.endErr = r.end(ctx) })
 	return r.endErr
@@ -152,13 +154,14 @@ func (r *Run) end(ctx context.Context) error {
 			err = fmt.Errorf("remove the run's folder: %w", rmErr)
 		}
 	}
-	// If a process is left, the folder stays, unlocked: the watchdog or a sweep reads its journal.
+	// If a process is left, the folder stays, unlocked: the watchdog or a sweep
+	// reads its journal.
 	r.lock.Close()
 	return errors.Join(err, dog.dismiss(err == nil))
 }
 
-// removeRun removes a run's folder behind the gate: a sweep would otherwise create a file in a half-removed
-// folder.
+// removeRun removes a run's folder behind the gate: a sweep would otherwise
+// create a file in a half-removed folder.
 func removeRun(dir string) error {
 	gate, err := lockFile(filepath.Join(filepath.Dir(dir), gateName), true)
 	if err != nil {
@@ -174,8 +177,8 @@ const (
 	idPrefix = "r"
 )
 
-// parentDir creates <base>/lockbench-<uid> and checks that it belongs to this user: any user can create a
-// folder of that name in a shared /tmp.
+// parentDir creates <base>/lockbench-<uid> and checks that it belongs to this
+// user: any user can create a folder of that name in a shared /tmp.
 func parentDir(base string) (string, error) {
 	name := parentName()
 	if base == "" {

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// starter is the only thread that starts a run's children. On Linux a child's parent-death signal fires when
-// the thread that started it ends, so this thread lives as long as the run.
+// starter is the only thread that starts a run's children. On Linux a child's
+// parent-death signal fires when the thread that started it ends, so this
+// thread lives as long as the run.
 type starter struct {
 	work chan func()
 	once sync.Once
@@ -18,8 +19,8 @@ func newStarter() *starter {
 	s := &starter{work: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		// Never unlocked: Go then ends the thread with the goroutine, and runs no other goroutine on
-		// it that could end it early.
+		// Never unlocked: Go then ends the thread with the goroutine, and runs
+		// no other goroutine on it that could end it early.
 		runtime.LockOSThread()
 		for f := range s.work {
 			f()
@@ -28,7 +29,8 @@ func newStarter() *starter {
 	return s
 }
 
-// start is os.StartProcess on the starter's thread. It must not be called after stop.
+// start is os.StartProcess on the starter's thread. It must not be called after
+// stop.
 func (s *starter) start(path string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
 	finished := make(chan struct{})
 	s.work <- func() {

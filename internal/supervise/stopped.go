@@ -10,8 +10,8 @@ import (
 // stoppedPoll is the polling interval of AwaitStopped.
 const stoppedPoll = 200 * time.Microsecond
 
-// Stopped reports whether a signal has stopped the whole process, every thread of it where the system shows
-// threads. The error is that of Signal.
+// Stopped reports whether a signal has stopped the whole process, every thread
+// of it where the system shows threads. The error is that of Signal.
 func (p *Process) Stopped() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,9 +32,9 @@ func (p *Process) Stopped() (bool, error) {
 	return isStopped, nil
 }
 
-// AwaitStopped returns when the process is Stopped. SIGSTOP is delivered at once, but a thread in a system
-// call stops only when it leaves the call. The error is os.ErrProcessDone if the process ends meanwhile, or
-// that of ctx.
+// AwaitStopped returns when the process is Stopped. SIGSTOP is delivered at
+// once, but a thread in a system call stops only when it leaves the call. The
+// error is os.ErrProcessDone if the process ends meanwhile, or that of ctx.
 func (p *Process) AwaitStopped(ctx context.Context) error {
 	again := time.NewTicker(stoppedPoll)
 	defer again.Stop()

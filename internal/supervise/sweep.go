@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// killLimit is how long a process may take to end after SIGKILL. It cannot ignore SIGKILL, but a process that
-// waits in the kernel (for a dead disk) ends late.
+// killLimit is how long a process may take to end after SIGKILL. It cannot
+// ignore SIGKILL, but a process that waits in the kernel (for a dead disk) ends
+// late.
 const killLimit = 10 * time.Second
 
 // Swept is a dead run that was removed.
@@ -36,9 +37,10 @@ func (s Swept) String() string {
 	return text + "killed " + strings.Join(s.Killed, ", ")
 }
 
-// Sweep removes the runs under base (see Begin) whose process has died: it kills their remaining processes and
-// removes their folders. It skips live runs, and every process whose start time differs from the journal. The
-// error joins the failures; the list is correct nevertheless.
+// Sweep removes the runs under base (see Begin) whose process has died: it
+// kills their remaining processes and removes their folders. It skips live
+// runs, and every process whose start time differs from the journal. The error
+// joins the failures; the list is correct nevertheless.
 func Sweep(base string) ([]Swept, error) {
 	parent, err := parentDir(base)
 	if err != nil {
@@ -85,8 +87,9 @@ func sweepRun(dir string) (Swept, error) {
 	return s, os.RemoveAll(dir)
 }
 
-// endLeftOvers kills the processes in a dead run's journal, the last first. It does not continue processes
-// that a fault has stopped, since they would run unsupervised: it kills them as they are.
+// endLeftOvers kills the processes in a dead run's journal, the last first. It
+// does not continue processes that a fault has stopped, since they would run
+// unsupervised: it kills them as they are.
 func endLeftOvers(dir string) (Swept, error) {
 	s := Swept{ID: filepath.Base(dir), Dir: dir}
 	processes, faults, err := readJournal(dir)
@@ -128,12 +131,14 @@ func endLeftOvers(dir string) (Swept, error) {
 	}
 }
 
-// killLeftOver kills a process of a dead run, with its group, if it is still the one in the journal.
+// killLeftOver kills a process of a dead run, with its group, if it is still
+// the one in the journal.
 func killLeftOver(e entry) (bool, error) {
 	if !alive(e) {
 		return false, nil
 	}
-	// It was started as the leader of a group; if it left the group, kill the process alone.
+	// It was started as the leader of a group; if it left the group, kill the
+	// process alone.
 	if pgid, err := syscall.Getpgid(e.PID); err == nil && pgid == e.PID {
 		_ = syscall.Kill(-e.PID, syscall.SIGKILL)
 	}
@@ -143,8 +148,8 @@ func killLeftOver(e entry) (bool, error) {
 	return true, nil
 }
 
-// alive reports whether the process is the one in the journal and has not ended. A zombie, for which another
-// process must wait, does not count.
+// alive reports whether the process is the one in the journal and has not
+// ended. A zombie, for which another process must wait, does not count.
 func alive(e entry) bool {
 	if verify(e.PID, e.StartTime) != nil {
 		return false

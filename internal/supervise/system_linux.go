@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr gives the child its own process group, so that the terminal's Ctrl-C reaches only our process, and
-// a parent-death signal. The shell of a family must not get that signal: it still has to kill
-// the group.
+// sysProcAttr gives the child its own process group, so that the terminal's
+// Ctrl-C reaches only our process, and a parent-death signal. The shell of a
+// family must not get that signal: it still has to kill the group.
 func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if !c.Family {
@@ -30,8 +30,8 @@ func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	return attr
 }
 
-// ownSession gives a child its own session, so that no signal of the terminal reaches it, and no parent-death
-// signal.
+// ownSession gives a child its own session, so that no signal of the terminal
+// reaches it, and no parent-death signal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // waitEnded returns nil when our child pid has ended, without releasing its pid.
@@ -44,8 +44,8 @@ func waitEnded(pid int) error {
 	}
 }
 
-// startTime is the machine's boot id and the clock ticks from boot to the start of the process: after a reboot
-// another process could have the same ticks.
+// startTime is the machine's boot id and the clock ticks from boot to the start
+// of the process: after a reboot another process could have the same ticks.
 func startTime(pid int) (string, error) {
 	fields, err := stat(pid)
 	if err != nil {
@@ -69,8 +69,9 @@ func state(pid int) (byte, error) {
 // stateIn is the state in the fields of stat.
 func stateIn(fields [][]byte) byte { return fields[0][0] }
 
-// stopped reports whether a signal has stopped every thread of a process. A thread that stops later than others
-// may have started another one, so the list of threads must be the same before and after.
+// stopped reports whether a signal has stopped every thread of a process. A
+// thread that stops later than others may have started another one, so the list
+// of threads must be the same before and after.
 func stopped(pid int) (bool, error) {
 	before, err := threads(pid)
 	if err != nil {
@@ -109,8 +110,8 @@ func threadStat(pid int, thread string) ([][]byte, error) {
 	return fieldsOf("/proc/"+strconv.Itoa(pid)+"/task/"+thread+"/stat", pid)
 }
 
-// fieldsOf reads a stat file of a process. The second field is the program's name in brackets, which may contain
-// brackets, so the last bracket counts.
+// fieldsOf reads a stat file of a process. The second field is the program's
+// name in brackets, which may contain brackets, so the last bracket counts.
 func fieldsOf(path string, pid int) ([][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -127,9 +128,10 @@ func fieldsOf(path string, pid int) ([][]byte, error) {
 	return fields, nil
 }
 
-// cpuTime reads the process's CPU clock, which counts nanoseconds; /proc counts hundredths of a second. The
-// clock's id is derived from the pid as in the kernel's clock_getcpuclockid: all bits inverted, shifted by three,
-// and 2 for scheduler time.
+// cpuTime reads the process's CPU clock, which counts nanoseconds; /proc counts
+// hundredths of a second. The clock's id is derived from the pid as in the
+// kernel's clock_getcpuclockid: all bits inverted, shifted by three, and 2 for
+// scheduler time.
 func cpuTime(pid int) (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {

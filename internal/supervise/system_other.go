@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// sysProcAttr gives the child its own process group. There is no parent-death signal here: the journal and the
-// sweep replace it.
+// sysProcAttr gives the child its own process group. There is no parent-death
+// signal here: the journal and the sweep replace it.
 func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if c.Account != nil {
@@ -23,10 +23,12 @@ func (c Command) sysProcAttr() *syscall.SysProcAttr {
 	return attr
 }
 
-// ownSession gives a child its own session, so that no signal of the terminal reaches it.
+// ownSession gives a child its own session, so that no signal of the terminal
+// reaches it.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// killOrphans does nothing: here the run of a process is not certain when the leader of its group is gone.
+// killOrphans does nothing: here the run of a process is not certain when the
+// leader of its group is gone.
 func killOrphans(string, []entry) ([]entry, error) { return nil, nil }
 
 // waitEnded: this system cannot wait without releasing the pid.

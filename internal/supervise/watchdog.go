@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// dismissLimit is how long a watchdog may take for the processes that End could not end.
+// dismissLimit is how long a watchdog may take for the processes that End could
+// not end.
 const dismissLimit = killLimit + 5*time.Second
 
 // watchdog is the process that ends the run if our process is killed.
@@ -19,8 +20,9 @@ type watchdog struct {
 	pipe *os.File // ends with our process
 }
 
-// Watch starts the run's watchdog, a process that ends and removes the run if our process is killed. The command
-// gets the run's folder as a further argument, and must call Guard with it and its standard input. End ends the
+// Watch starts the run's watchdog, a process that ends and removes the run if
+// our process is killed. The command gets the run's folder as a further
+// argument, and must call Guard with it and its standard input. End ends the
 // watchdog. Without one the next Sweep removes the run.
 func (r *Run) Watch(command []string) error {
 	if len(command) == 0 {
@@ -39,8 +41,9 @@ func (r *Run) Watch(command []string) error {
 		return fmt.Errorf("start the run's watchdog: %w", err)
 	}
 	defer childEnd.Close()
-	// It shares our standard error for its report. It has no parent-death signal, no terminal whose Ctrl-C
-	// could reach it, and keeps no folder in use.
+	// It shares our standard error for its report. It has no parent-death
+	// signal, no terminal whose Ctrl-C could reach it, and keeps no folder in
+	// use.
 	p, err := os.StartProcess(command[0], append(command[:len(command):len(command)], r.dir), &os.ProcAttr{
 		Dir: "/", Files: []*os.File{childEnd, os.Stderr, os.Stderr}, Sys: ownSession(),
 	})
@@ -52,8 +55,8 @@ func (r *Run) Watch(command []string) error {
 	return nil
 }
 
-// dismiss ends the watchdog of a run that has ended. If the run left processes, the watchdog tries again to end
-// them, and dismiss waits for it.
+// dismiss ends the watchdog of a run that has ended. If the run left processes,
+// the watchdog tries again to end them, and dismiss waits for it.
 func (w *watchdog) dismiss(clean bool) error {
 	if w == nil {
 		return nil
@@ -82,9 +85,10 @@ func (w *watchdog) dismiss(clean bool) error {
 	}
 }
 
-// Guard is the watchdog's work: it reads in, the pipe from the run's process, until it ends. If the run's folder
-// still exists then, the process was killed, and Guard removes the run as Sweep does. The result is nil if there
-// was nothing to remove.
+// Guard is the watchdog's work: it reads in, the pipe from the run's process,
+// until it ends. If the run's folder still exists then, the process was killed,
+// and Guard removes the run as Sweep does. The result is nil if there was
+// nothing to remove.
 func Guard(dir string, in io.Reader) (*Swept, error) {
 	if err := checkRunDir(dir); err != nil {
 		return nil, fmt.Errorf("watch the run in %s: %w", dir, err)
@@ -111,7 +115,8 @@ func Guard(dir string, in io.Reader) (*Swept, error) {
 	return &s, nil
 }
 
-// checkRunDir rejects a folder that no run of this user can have created, since its contents would be removed.
+// checkRunDir rejects a folder that no run of this user can have created, since
+// its contents would be removed.
 func checkRunDir(dir string) error {
 	parent, name := filepath.Split(dir)
 	parent = filepath.Clean(parent)

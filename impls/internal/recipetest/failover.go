@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// RetryUntilAcquired tries a free key until it is granted, as after a failover: a try may
-// fail or be unknown, but not busy.
+// RetryUntilAcquired tries a free key until it is granted, as after a failover:
+// a try may fail or be unknown, but not busy.
 func RetryUntilAcquired(t testing.TB, c impls.Client, key string) impls.Hold {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -45,7 +45,8 @@ func Settle(t testing.TB, h impls.Hold) error {
 // patience is for a request that hangs, not for a slow one.
 const patience = time.Minute
 
-// backOff waits before a retry, and fails the test after end: err is the last result.
+// backOff waits before a retry, and fails the test after end: err is the last
+// result.
 func backOff(t testing.TB, end time.Time, err error) {
 	t.Helper()
 	if time.Now().After(end) {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// lossyNetwork dials connections that, while lossy, close when an answer arrives, which
-// is lost.
+// lossyNetwork dials connections that, while lossy, close when an answer
+// arrives, which is lost.
 type lossyNetwork struct{ lossy atomic.Bool }
 
 func (n *lossyNetwork) set(lossy bool) { n.lossy.Store(lossy) }

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Dies is the Steps of a client that ends at a step, as a process killed there. Its call
-// runs on the goroutine of RunUntilDeath.
+// Dies is the Steps of a client that ends at a step, as a process killed there.
+// Its call runs on the goroutine of RunUntilDeath.
 type Dies impls.Step
 
 // Reach ends the goroutine if s is the step.
@@ -110,8 +110,8 @@ type Blind struct {
 	Lapse func(t *testing.T, key string)
 }
 
-// Record checks that a client removes only what its own record contains, since the lock
-// does not store the owner.
+// Record checks that a client removes only what its own record contains, since
+// the lock does not store the owner.
 func (b Blind) Record(t *testing.T) {
 	first, second, key := b.Open(t, nil), b.Open(t, nil), NewKey()
 	h := Try(t, first, key)
@@ -131,8 +131,8 @@ func (b Blind) Record(t *testing.T) {
 	WantOutcome(t, "release", next.Release(t.Context()), impls.ErrLost)
 }
 
-// Doubt checks that a clean-up after an unknown outcome frees the lock of any holder: a
-// lock without an owner allows no more. This is how they fail.
+// Doubt checks that a clean-up after an unknown outcome frees the lock of any
+// holder: a lock without an owner allows no more. This is how they fail.
 func (b Blind) Doubt(t *testing.T) {
 	network := &lossyNetwork{}
 	first, second, key := b.Open(t, nil), b.Open(t, network.dial), NewKey()
@@ -147,9 +147,9 @@ func (b Blind) Doubt(t *testing.T) {
 	Within(t, h, impls.SystemClock())
 }
 
-// Skew checks a lock that uses the clients' clocks and lasts for the time over: a client
-// whose clock is ahead by that or more takes the lock from a live holder; a client that
-// is ahead by less does not.
+// Skew checks a lock that uses the clients' clocks and lasts for the time over:
+// a client whose clock is ahead by that or more takes the lock from a live
+// holder; a client that is ahead by less does not.
 func Skew(t *testing.T, over time.Duration, open func(impls.Clock) impls.Client) {
 	for _, ahead := range []time.Duration{0, over - time.Second, over} {
 		clock, fast := NewWall(), NewWall()

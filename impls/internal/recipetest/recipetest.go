@@ -1,6 +1,6 @@
-// Package recipetest is shared by the tests of single recipes. The conformance package
-// tests what every lock must do; here is what needs the inside of a recipe: its table of
-// outcomes, the place of a waiter in its queue.
+// Package recipetest is shared by the tests of single recipes. The conformance
+// package tests what every lock must do; here is what needs the inside of a
+// recipe: its table of outcomes, the place of a waiter in its queue.
 //
 // Only tests import it; it may import impls and history.
 package recipetest
@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Config is a client's configuration for addresses, without a wait policy, since that is
-// for one client; Open adds one.
+// Config is a client's configuration for addresses, without a wait policy,
+// since that is for one client; Open adds one.
 func Config(addresses []string, account impls.Account, ttl time.Duration) impls.Config {
 	return impls.Config{
 		Addresses: addresses,
@@ -46,8 +46,8 @@ func Prepare(t testing.TB, r impls.Recipe, cfg impls.Config, keys ...string) {
 	}
 }
 
-// Open opens a client and closes it at the end of the test. Each function may change its
-// configuration.
+// Open opens a client and closes it at the end of the test. Each function may
+// change its configuration.
 func Open(t testing.TB, r impls.Recipe, cfg impls.Config, change ...func(*impls.Config)) impls.Client {
 	t.Helper()
 	for _, f := range change {
@@ -84,7 +84,8 @@ func CleanUp(t testing.TB, c impls.Client, key string, a impls.Attempt) error {
 	}
 }
 
-// WantOutcome fails unless err is want, and no other outcome. A nil want means success.
+// WantOutcome fails unless err is want, and no other outcome. A nil want means
+// success.
 func WantOutcome(t testing.TB, doing string, err, want error) {
 	t.Helper()
 	if want == nil {

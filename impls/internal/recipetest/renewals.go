@@ -17,7 +17,8 @@ type Renewal struct {
 	Err     error
 }
 
-// Renewals is an impls.Renewals that stores its calls. It is safe for concurrent use.
+// Renewals is an impls.Renewals that stores its calls. It is safe for
+// concurrent use.
 type Renewals struct {
 	mu      sync.Mutex
 	calls   []Renewal
@@ -48,8 +49,8 @@ func (r *Renewals) Of(a impls.Attempt) (list []Renewal) {
 	return list
 }
 
-// Await returns the first renewal of a hold with the outcome want, nil for success, after
-// the first `before` ones.
+// Await returns the first renewal of a hold with the outcome want, nil for
+// success, after the first `before` ones.
 func (r *Renewals) Await(t testing.TB, h impls.Hold, before int, want error) Renewal {
 	t.Helper()
 	for {

@@ -13,9 +13,10 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Rules checks a table of outcomes: every rule must have a sample under its name, which
-// gets the rule's outcome with its cause wrapped. Samples without a rule are unknown, and
-// so are errors that no table may list: broken connections, ended contexts, new errors.
+// Rules checks a table of outcomes: every rule must have a sample under its
+// name, which gets the rule's outcome with its cause wrapped. Samples without a
+// rule are unknown, and so are errors that no table may list: broken
+// connections, ended contexts, new errors.
 func Rules(t *testing.T, rules impls.Rules, samples map[string]error) {
 	t.Helper()
 	walked := map[string]bool{}
@@ -52,7 +53,8 @@ func Rules(t *testing.T, rules impls.Rules, samples map[string]error) {
 	}
 }
 
-// Themselves are the samples of rules made by NoEffect: each error is its own sample.
+// Themselves are the samples of rules made by NoEffect: each error is its own
+// sample.
 func Themselves(errs ...error) map[string]error {
 	samples := map[string]error{}
 	for _, err := range errs {

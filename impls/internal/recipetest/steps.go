@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Gate is the Steps of one client under test: it counts the steps, and holds the client
-// at the closed ones, as if its process were stopped there. It is safe for concurrent
-// use.
+// Gate is the Steps of one client under test: it counts the steps, and holds
+// the client at the closed ones, as if its process were stopped there. It is
+// safe for concurrent use.
 type Gate struct {
 	mu      sync.Mutex
 	reached map[impls.Step]int
@@ -26,7 +26,8 @@ func NewGate() *Gate {
 	return &Gate{reached: map[impls.Step]int{}, shut: map[impls.Step]chan struct{}{}, changed: make(chan struct{})}
 }
 
-// Reach counts a step, and blocks while the step is closed, even after the end of ctx.
+// Reach counts a step, and blocks while the step is closed, even after the end
+// of ctx.
 func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	g.mu.Lock()
 	g.reached[s]++
@@ -41,8 +42,8 @@ func (g *Gate) Reach(_ context.Context, s impls.Step) {
 	}
 }
 
-// call records that a call begins (err nil) or has failed, which ends the waiting for its
-// steps.
+// call records that a call begins (err nil) or has failed, which ends the
+// waiting for its steps.
 func (g *Gate) call(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,8 +117,8 @@ type Result struct {
 	Err  error
 }
 
-// Begin begins an acquire, and returns once it has reached step s for the n-th time. Gate
-// is the client's.
+// Begin begins an acquire, and returns once it has reached step s for the n-th
+// time. Gate is the client's.
 func Begin(t testing.TB, gate *Gate, s impls.Step, n int, acquire func() (impls.Hold, error)) <-chan Result {
 	t.Helper()
 	got := make(chan Result, 1)
@@ -143,8 +144,8 @@ type Waiters struct {
 	Ordered bool
 }
 
-// Served checks that each release wakes exactly the expected waiters, until all have had
-// the lock.
+// Served checks that each release wakes exactly the expected waiters, until all
+// have had the lock.
 func (w Waiters) Served(t *testing.T, key string) {
 	t.Helper()
 	h, err := w.Open(t, nil).Acquire(t.Context(), key, NewAttempt())
