@@ -206,11 +206,7 @@ func butText(rs []result) string {
 }
 
 func brokenText(rs []result) string {
-	var n int64
-	for _, r := range rs {
-		n += r.Safety.Overlaps
-	}
-	t := counted(n, "overlap", "overlaps")
+	t := counted(overlaps(rs), "overlap", "overlaps")
 	switch p, _ := answerKinds[1].worst(rs); p {
 	case scenario.Kept:
 		t += ", guarantee kept"

@@ -37,6 +37,7 @@ func build(r run) *content {
 	add(b.safety(es))
 	add(b.thresholds(es))
 	add(b.controls(es))
+	c.Headlines = headlines(es)
 	c.Answers = answers(r, es)
 	for _, w := range d.Warnings {
 		b.note("Warning: " + clean(w))
@@ -262,5 +263,13 @@ func closing(d scenario.Document, any bool) (string, bool) {
 		}
 	}
 	good := n[outcomeOK] + n[outcomeNone]
-	return plural(len(d.Scenarios), "scenario", "scenarios") + ", " + strings.Join(parts, ", ") + ".", good == len(d.Scenarios)
+	return plural(len(d.Scenarios), "scenario", "scenarios") + ", " + strings.Join(parts, ", ") + documented(n, len(d.Scenarios)) + ".", good == len(d.Scenarios)
+}
+
+// documented explains what passed means, if all scenarios passed.
+func documented(n map[outcome]int, all int) string {
+	if n[outcomeOK] < all {
+		return ""
+	}
+	return ": each result is as documented for its recipe"
 }

@@ -174,15 +174,15 @@ func TestExperimentsKeepSweepsApart(t *testing.T) {
 }
 
 func TestColourOnlyWhenAsked(t *testing.T) {
-	if s := tableText(t, quickDoc(), TableOptions{}); strings.Contains(s, "\x1b") {
+	if s := tableText(t, quickDoc(), TextOptions{}); strings.Contains(s, "\x1b") {
 		t.Error("colour in a plain summary")
 	}
-	s := tableText(t, quickDoc(), TableOptions{Color: true})
+	s := tableText(t, quickDoc(), TextOptions{Color: true})
 	if !strings.Contains(s, "\x1b[31munsafe\x1b[0m") || !strings.Contains(s, "\x1b[32mkept\x1b[0m") {
 		t.Error("no colour though asked for")
 	}
 	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "").Replace(s)
-	if strip != tableText(t, quickDoc(), TableOptions{}) {
+	if strip != tableText(t, quickDoc(), TextOptions{}) {
 		t.Error("colour changes the layout")
 	}
 }

@@ -25,14 +25,14 @@ func TestKnownFailures(t *testing.T) {
 		}
 		d.Scenarios = append(d.Scenarios, fails, holds)
 	}
-	text := renderText(build(run{doc: d}), TableOptions{Width: 160})
+	text := renderText(build(run{doc: d}), TextOptions{Width: 160})
 	for _, want := range []string{"KNOWN FAILURES", "unsafe, broken  0 of 1  a foreign release", "unsafe, broken  1 of 1", "safe            1 of 1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q:\n%s", want, text)
 		}
 	}
 	d.Scenarios = d.Scenarios[:2]
-	if strings.Contains(renderText(build(run{doc: d}), TableOptions{}), "KNOWN FAILURES") {
+	if strings.Contains(renderText(build(run{doc: d}), TextOptions{}), "KNOWN FAILURES") {
 		t.Error("one failure makes a table of its own")
 	}
 }

@@ -40,7 +40,7 @@ func faultDoc() scenario.Document {
 
 func TestFaultMatrix(t *testing.T) {
 	c := build(run{doc: faultDoc()})
-	text := renderText(c, TableOptions{Width: 120})
+	text := renderText(c, TextOptions{Width: 120})
 	golden(t, "faults.txt", text)
 	for _, want := range []string{
 		"unsafe 1/2, broken 1/2, lost 4 (0) !", // the worst of its runs, damage with and without tokens
@@ -125,7 +125,7 @@ func TestUnsafeWithoutFaultsBesideAMatrix(t *testing.T) {
 	r := synthetic(kinds()[0], "hold-too-long", scenario.Load{Kind: "guarded-counter", Keys: 1, Arrival: "closed", Guard: "both"}, 4, 1)
 	r.Safety.Verdict, r.Safety.Overlaps, r.Safety.OverlapIncidents, r.AsExpected = scenario.Unsafe, 9, 1, ptr(true)
 	d.Scenarios = append(d.Scenarios, r)
-	text := renderText(build(run{doc: d}), TableOptions{Width: 200})
+	text := renderText(build(run{doc: d}), TextOptions{Width: 200})
 	for _, want := range []string{
 		"hold-too-long: guarded-counter",
 		"the one contended run was unsafe: redis/token (in hold-too-long). That was expected.",

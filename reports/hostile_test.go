@@ -64,7 +64,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		t.Error("hostile text became markup")
 	}
 	wellFormed(t, page)
-	text := tableText(t, d, TableOptions{})
+	text := tableText(t, d, TextOptions{})
 	if strings.ContainsAny(text, "\x1b\x00\u202e") {
 		t.Error("control characters reach the terminal")
 	}
@@ -117,7 +117,7 @@ func TestEmptyAndNull(t *testing.T) {
 				t.Fatal(err)
 			}
 			wellFormed(t, slurp(t, dir, FileHTML))
-			text := tableText(t, d, TableOptions{Color: true, Width: 1})
+			text := tableText(t, d, TextOptions{Color: true, Width: 1})
 			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 				t.Error("a number that is none was printed")
 			}
@@ -127,7 +127,7 @@ func TestEmptyAndNull(t *testing.T) {
 		})
 	}
 	// In a run of nulls no measured figure may appear.
-	text := tableText(t, bare, TableOptions{})
+	text := tableText(t, bare, TextOptions{})
 	if !strings.Contains(text, none) || regexp.MustCompile(`\d(ms|µs)\b`).MatchString(section0(text, "UNCONTENDED")) {
 		t.Errorf("what was not measured is not shown as such:\n%s", text)
 	}

@@ -10,10 +10,13 @@ func renderMarkdown(c *content) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# %s\n\n%s\n\n", md(c.Title), md(c.Subtitle))
+	for _, h := range c.Headlines {
+		p("**%s**\n\n", md(h.Text))
+	}
+	p("**%s**\n\n", md(c.Closing))
 	for _, f := range c.Facts {
 		p("- **%s**: %s\n", md(f.Name), md(f.Value))
 	}
-	p("\n**%s**\n", md(c.Closing))
 	if len(c.Surprises) > 0 {
 		p("\n## Not passed\n\n")
 		for _, s := range c.Surprises {

@@ -5,6 +5,7 @@ package reports
 type content struct {
 	Title     string
 	Subtitle  string
+	Headlines []headline
 	Facts     []fact
 	Answers   []string // the main results, a sentence each
 	Sections  []section

@@ -177,7 +177,7 @@ func TestQuantiles(t *testing.T) {
 }
 
 func TestRecipesGolden(t *testing.T) {
-	golden(t, "recipes.txt", tableText(t, recipesDoc(), TableOptions{Width: 110}))
+	golden(t, "recipes.txt", tableText(t, recipesDoc(), TextOptions{Width: 110}))
 }
 
 // The page shows the evidence of each property, and draws the takeovers.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // The files that Write makes in a run's folder.
@@ -19,8 +17,8 @@ const (
 	DirPlots     = "plots"
 )
 
-// TableOptions say how Table prints.
-type TableOptions struct {
+// TextOptions are the options of Text.
+type TextOptions struct {
 	// Color allows ANSI colours.
 	Color bool
 	// Width is the number of columns in a line; 0 means 120. A wider table is
@@ -28,10 +26,15 @@ type TableOptions struct {
 	Width int
 }
 
-// Table prints the summary of a run. It reads no files.
-func Table(w io.Writer, d scenario.Document, o TableOptions) error {
-	if _, err := io.WriteString(w, renderText(build(run{doc: d}), o)); err != nil {
-		return fmt.Errorf("print the summary: %w", err)
+// Text writes the report of the run in dir as text. It reads result.json, and
+// environment.json if there is one.
+func Text(w io.Writer, dir string, o TextOptions) error {
+	r, err := load(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, renderText(build(r), o)); err != nil {
+		return fmt.Errorf("write the text report: %w", err)
 	}
 	return nil
 }

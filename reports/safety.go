@@ -41,19 +41,12 @@ func (b *builder) safety(es []*experiment) section {
 }
 
 func (b *builder) safetyCells(e *experiment, rs []result) []cell {
-	var pairs, incidents int64
+	var incidents int64
 	for _, r := range rs {
-		pairs += r.Safety.Overlaps
 		incidents += r.Safety.OverlapIncidents
 	}
-	o := cell{Text: count(pairs) + "/" + count(incidents)}
-	if pairs > 0 {
-		o.Class = bad
-	}
-	cs := []cell{o}
-	for _, a := range answerKinds {
-		cs = append(cs, b.answer(rs, a))
-	}
+	cs := b.answerCells(rs)
+	cs[0].Text += "/" + count(incidents)
 	if e.guarded() {
 		cs = append(cs, b.registerCells(rs)...)
 	}

@@ -118,6 +118,13 @@ func runsTable(runs []run) table {
 		if ok {
 			class = good
 		}
+		hs := headlines(experiments(loads(d.Scenarios)))
+		for i := len(hs) - 1; i >= 0; i-- {
+			text = hs[i].Text + " " + text
+			if hs[i].Class == bad {
+				class = bad
+			}
+		}
 		started := none
 		if !d.Started.IsZero() {
 			started = d.Started.UTC().Format(time.DateTime)
@@ -228,12 +235,8 @@ func (b *builder) speedCells(rs []result) []cell {
 }
 
 func (b *builder) answerCells(rs []result) []cell {
-	var pairs int64
-	for _, r := range rs {
-		pairs += r.Safety.Overlaps
-	}
-	o := cell{Text: count(pairs)}
-	if pairs > 0 {
+	o := cell{Text: count(overlaps(rs))}
+	if overlaps(rs) > 0 {
 		o.Class = bad
 	}
 	cs := []cell{o}

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -30,17 +29,13 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func tableText(t *testing.T, d scenario.Document, o TableOptions) string {
+func tableText(t *testing.T, d scenario.Document, o TextOptions) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := Table(&b, d, o); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return renderText(build(run{doc: d}), o)
 }
 
 func TestTableGolden(t *testing.T) {
-	golden(t, "quick.txt", tableText(t, quickDoc(), TableOptions{}))
-	golden(t, "quick-80.txt", tableText(t, quickDoc(), TableOptions{Width: 80}))
-	golden(t, "self-test.txt", tableText(t, selfTestDoc(), TableOptions{}))
+	golden(t, "quick.txt", tableText(t, quickDoc(), TextOptions{}))
+	golden(t, "quick-80.txt", tableText(t, quickDoc(), TextOptions{Width: 80}))
+	golden(t, "self-test.txt", tableText(t, selfTestDoc(), TextOptions{}))
 }

@@ -21,7 +21,7 @@ type textPrinter struct {
 	width int
 }
 
-func renderText(c *content, o TableOptions) string {
+func renderText(c *content, o TextOptions) string {
 	p := &textPrinter{color: o.Color, width: o.Width}
 	if p.width == 0 {
 		p.width = defaultWidth
@@ -29,6 +29,7 @@ func renderText(c *content, o TableOptions) string {
 	p.width = max(p.width, minWidth)
 	p.line(p.paint(c.Title, "1"))
 	p.wrap(c.Subtitle, "")
+	p.headlines(c.Headlines)
 	for _, f := range c.Facts {
 		p.wrap(f.Name+": "+f.Value, "  ")
 	}
@@ -65,11 +66,18 @@ func renderText(c *content, o TableOptions) string {
 		}
 	}
 	p.line("")
+	p.headlines(c.Headlines) // again: the end is what a terminal shows
 	for _, s := range c.Surprises {
 		p.wrap(p.paint(s.Kind, "31")+": "+s.Scenario+": "+s.Text, "  ")
 	}
 	p.line(p.paintClass(c.Closing, map[bool]class{true: good, false: bad}[c.ClosingOK]))
 	return p.String()
+}
+
+func (p *textPrinter) headlines(hs []headline) {
+	for _, h := range hs {
+		p.wrapIn(h.Class.code(), h.Text, "  ")
+	}
 }
 
 func (p *textPrinter) line(s string) {
@@ -82,10 +90,7 @@ func (p *textPrinter) wrapIn(color, s, indent string) {
 	q := &textPrinter{width: p.width}
 	q.wrap(s, indent)
 	for l := range strings.Lines(q.String()) {
-		if l = strings.TrimSuffix(l, "\n"); color != "" {
-			l = p.paint(l, color)
-		}
-		p.line(l)
+		p.line(p.paint(strings.TrimSuffix(l, "\n"), color))
 	}
 }
 
@@ -292,25 +297,18 @@ func visible(s string) int {
 }
 
 func (p *textPrinter) paint(s, code string) string {
-	if !p.color || s == "" {
+	if !p.color || s == "" || code == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (p *textPrinter) paintClass(s string, c class) string {
-	switch c {
-	case good:
-		return p.paint(s, "32")
-	case bad:
-		return p.paint(s, "31")
-	case warn:
-		return p.paint(s, "33")
-	case mute:
-		return p.paint(s, "2")
-	}
-	return s
+// code is the ANSI colour of a class, "" for none.
+func (c class) code() string {
+	return map[class]string{good: "32", bad: "31", warn: "33", mute: "2"}[c]
 }
+
+func (p *textPrinter) paintClass(s string, c class) string { return p.paint(s, c.code()) }
 
 // marks writes footnote marks as superscripts.
 func marks(ns []int) string {

@@ -58,16 +58,13 @@ func TestOpenLoopAboveCapacity(t *testing.T) {
 		Arrivals: &scenario.Arrivals{Arrived: 100, Completed: 30, Dropped: 60, InFlight: 10},
 		Warnings: []string{"60 of 100 arrivals were dropped: the load is above the capacity, and response times have no steady state"},
 	}
-	var text strings.Builder
-	if err := Table(&text, scenario.Document{Scenarios: []result{r}}, TableOptions{Width: 200}); err != nil {
-		t.Fatal(err)
-	}
+	text := tableText(t, scenario.Document{Scenarios: []result{r}}, TextOptions{Width: 200})
 	for _, want := range []string{"100 arrived = 30 completed + 60 dropped + 10 in flight", "above its capacity"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("%q is not in\n%s", want, text.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if n := strings.Count(text.String(), "were dropped"); n != 1 {
-		t.Errorf("dropped arrivals have %d notes\n%s", n, text.String())
+	if n := strings.Count(text, "were dropped"); n != 1 {
+		t.Errorf("dropped arrivals have %d notes\n%s", n, text)
 	}
 }

@@ -227,7 +227,7 @@ func TestFixtureSurvivesJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		t.Fatal(err)
 	}
-	if tableText(t, d, TableOptions{}) != tableText(t, quickDoc(), TableOptions{}) {
+	if tableText(t, d, TextOptions{}) != tableText(t, quickDoc(), TextOptions{}) {
 		t.Error("the summary differs after a trip through result.json")
 	}
 }

@@ -42,11 +42,7 @@ report.md with the runs side by side into the folder --out, and print its path.`
 				}
 			}
 			if len(args) == 1 {
-				doc, err := run.LoadDocument(args[0])
-				if err != nil {
-					return err
-				}
-				return reports.Table(a.stdout, doc, a.tableOptions())
+				return reports.Text(a.stdout, args[0], a.textOptions())
 			}
 			if err := os.MkdirAll(out, 0o755); err != nil {
 				return fmt.Errorf("create the folder for the reports: %w", err)

@@ -141,8 +141,8 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.format == "json" {
 		return a.printFile(filepath.Join(outcome.Dir, scenario.FileResult))
 	}
-	if err := reports.Table(a.stdout, outcome.Document, a.tableOptions()); err != nil {
-		return fmt.Errorf("print the table: %w", err)
+	if err := reports.Text(a.stdout, outcome.Dir, a.textOptions()); err != nil {
+		return fmt.Errorf("print the report: %w", err)
 	}
 	fmt.Fprintf(a.stdout, "\nreport: %s\n", shorten(filepath.Join(outcome.Dir, "report.html")))
 	return nil

@@ -19,8 +19,8 @@ func (a *app) printFile(path string) error {
 	return err
 }
 
-func (a *app) tableOptions() reports.TableOptions {
-	o := reports.TableOptions{Width: columns(a.stdout, 120)}
+func (a *app) textOptions() reports.TextOptions {
+	o := reports.TextOptions{Width: columns(a.stdout, 120)}
 	o.Color = isTerminal(a.stdout) && os.Getenv("NO_COLOR") == ""
 	return o
 }
