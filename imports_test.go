@@ -24,6 +24,7 @@ var layers = []string{
 	"workloads",
 	"internal/cluster/clustertest",
 	"internal/cluster",
+	"internal/worker",
 	"internal/supervise",
 	"internal/netdrop",
 	"impls/all",

@@ -63,7 +63,7 @@ func serve(in io.Reader, out io.Writer, find func(string) (impls.Recipe, bool)) 
 	if !ok {
 		say.Error = fmt.Sprintf("the function given to conformance.MainIfClient does not find the recipe %q", s.Recipe)
 	}
-	if err := h.out.Encode(say); err != nil || !ok {
+	if err := h.out.Encode(answer{Hello: &say}); err != nil || !ok {
 		return err
 	}
 	h.recipe = r
@@ -87,7 +87,7 @@ func serve(in io.Reader, out io.Writer, find func(string) (impls.Recipe, bool)) 
 func (h *host) take(ctx context.Context, o order) {
 	m := h.members[o.Client]
 	if m == nil {
-		m = &member{host: h, gate: newGate(), orders: make(chan order, 64), holds: map[int]*holding{}}
+		m = &member{host: h, gate: newGate(), orders: make(chan order, 64), holds: map[uint64]*holding{}}
 		h.members[o.Client] = m
 		go m.run(ctx)
 	}
@@ -152,7 +152,7 @@ type member struct {
 	client  impls.Client // nil until it is open
 
 	mu     sync.Mutex
-	holds  map[int]*holding
+	holds  map[uint64]*holding
 	cancel context.CancelFunc // of the call under way
 }
 
@@ -163,7 +163,7 @@ type holding struct {
 	lost int64
 }
 
-func (m *member) hold(n int) *holding {
+func (m *member) hold(n uint64) *holding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.holds[n]

@@ -13,7 +13,7 @@ import (
 // whose waiters ask again by themselves, about 1 for a queue, and waiters where
 // all watch the same. What Measure says of client processes holds for Herd.
 func Herd(ctx context.Context, s Subject, waiters int) (float64, error) {
-	l, err := newLab(ctx, s)
+	l, err := newHarness(ctx, s)
 	if err != nil {
 		return 0, fmt.Errorf("count the woken of %s: %w", s.Recipe.Info().ID, err)
 	}

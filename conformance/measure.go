@@ -57,41 +57,41 @@ func about(ps ...impls.Property) []impls.Property { return ps }
 // nobody else may use them then. Measure may be called for several locks at
 // once.
 func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) {
-	l, err := newLab(ctx, s)
+	h, err := newHarness(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("measure %s: %w", s.Recipe.Info().ID, err)
 	}
 	chosen := func(p impls.Property) bool {
 		return !slices.ContainsFunc(opts, func(o Option) bool { return !o(p) })
 	}
-	all := l.sideBySide(ctx, procedures(), chosen)
+	all := h.sideBySide(ctx, procedures(), chosen)
 	if slices.ContainsFunc(placeProperties(), chosen) {
-		places, saw := l.explore(ctx)
+		places, saw := h.explore(ctx)
 		all = append(all, saw...)
-		all = append(all, l.sideBySide(ctx, atPlaces(l.info, places), chosen)...)
+		all = append(all, h.sideBySide(ctx, atPlaces(h.info, places), chosen)...)
 	}
 	if chosen(impls.Available) {
-		all = append(all, l.sideBySide(ctx, []procedure{{about(impls.Available), available}}, chosen)...)
+		all = append(all, h.sideBySide(ctx, []procedure{{about(impls.Available), available}}, chosen)...)
 	}
 	var list []Finding
 	for _, p := range impls.Properties() {
 		if chosen(p.Property) {
-			list = append(list, judge(p.Property, l.promised(p.Property), all))
+			list = append(list, judge(p.Property, h.promised(p.Property), all))
 		}
 	}
-	if err := l.close(); err != nil {
-		return list, fmt.Errorf("measure %s: end the client processes: %w", l.info.ID, err)
+	if err := h.close(); err != nil {
+		return list, fmt.Errorf("measure %s: end the client processes: %w", h.info.ID, err)
 	}
 	return list, ctx.Err()
 }
 
 // promised reports whether the recipe promises p here: nobody can promise to
 // go on without the only server, and any may where others take its place.
-func (l *lab) promised(p impls.Property) bool {
+func (h *harness) promised(p impls.Property) bool {
 	if p != impls.Available {
-		return l.info.Promises(p)
+		return h.info.Promises(p)
 	}
-	return l.info.Promises(p) && len(l.Config.Addresses) > 1 || slices.Contains(l.info.AvailableOn, l.Config.Topology)
+	return h.info.Promises(p) && len(h.Config.Addresses) > 1 || slices.Contains(h.info.AvailableOn, h.Config.Topology)
 }
 
 // procedures lists what is done to every lock.
@@ -121,7 +121,7 @@ func procedures() []procedure {
 }
 
 // sideBySide makes the trials that speak of a chosen property.
-func (l *lab) sideBySide(ctx context.Context, list []procedure, chosen func(impls.Property) bool) []seen {
+func (h *harness) sideBySide(ctx context.Context, list []procedure, chosen func(impls.Property) bool) []seen {
 	saw := make([][]seen, len(list)) // in their order, whichever ends first
 	var group sync.WaitGroup
 	for i, p := range list {
@@ -130,7 +130,7 @@ func (l *lab) sideBySide(ctx context.Context, list []procedure, chosen func(impl
 		}
 		group.Go(func() {
 			var err error
-			if saw[i], err = l.try(ctx, p.run); err == nil {
+			if saw[i], err = h.try(ctx, p.run); err == nil {
 				return
 			}
 			for _, property := range p.about {

@@ -44,18 +44,18 @@ func placeProperties() []impls.Property {
 }
 
 // explore finds the steps that calls come to, by making them once.
-func (l *lab) explore(ctx context.Context) ([]place, []seen) {
+func (h *harness) explore(ctx context.Context) ([]place, []seen) {
 	var places []place
 	add := func(do verb, state keyState, a answer) {
 		for _, s := range a.Passed {
 			places = append(places, place{do, state, s})
 		}
 	}
-	_, err := l.try(ctx, func(t *trial) {
+	_, err := h.try(ctx, func(t *trial) {
 		places = nil
 		a, h, key := t.client(0), t.client(1), t.key()
 		got := t.acquire(a, key)
-		add(doAcquire, isFree, got.got)
+		add(doAcquire, isFree, got.Reply)
 		if ext := t.answered("extend", got.hold(doExtend, 0)); !ext.Unsupported {
 			add(doExtend, isOwn, ext)
 		}
@@ -74,7 +74,7 @@ func (l *lab) explore(ctx context.Context) ([]place, []seen) {
 		t.abandon(key)
 		got = a.begin(doAcquire, t.long(), key)
 		if t.answered("acquire", got).ok() {
-			add(doAcquire, isAbandoned, got.got)
+			add(doAcquire, isAbandoned, got.Reply)
 		}
 	})
 	var saw []seen
@@ -90,13 +90,13 @@ func (l *lab) explore(ctx context.Context) ([]place, []seen) {
 func (t *trial) exploreAbilities(a, h *remote, key string, add func(verb, keyState, answer)) {
 	if !t.answered("depth", a.order(order{Do: doDepth, Keys: []string{key}})).Unsupported {
 		outer, inner := t.acquire(a, key), t.acquire(a, key)
-		add(doAcquire, isMine, inner.got)
+		add(doAcquire, isMine, inner.Reply)
 		add(doRelease, isMine, t.free(inner))
 		t.free(outer)
 	}
 	shared := a.begin(doAcquireRead, t.long(), key)
 	if t.answered("acquire for reading", shared).ok() {
-		add(doAcquireRead, isFree, shared.got)
+		add(doAcquireRead, isFree, shared.Reply)
 		t.free(shared)
 		held := t.acquire(h, key)
 		before := t.waits(a)
@@ -110,7 +110,7 @@ func (t *trial) exploreAbilities(a, h *remote, key string, add func(verb, keySta
 	taken := t.acquire(h, keys[1])
 	batch := a.begin(doAcquireAll, giveUpAfter, keys...)
 	if !t.answered("acquire all", batch).Unsupported {
-		add(doAcquireAll, isPartly, batch.got)
+		add(doAcquireAll, isPartly, batch.Reply)
 		t.clean(batch)
 	}
 	t.free(taken)
@@ -121,11 +121,11 @@ func (t *trial) exploreAbilities(a, h *remote, key string, add func(verb, keySta
 func (t *trial) abandon(key string) {
 	dying := t.alone()
 	held := t.acquire(dying, key)
-	if err := dying.kill(); err != nil {
+	if err := dying.Kill(); err != nil {
 		t.nothing("kill a holder: %w", err)
 	}
-	if t.info.Bound == impls.BoundTTL && held.got.LeaseEnd > 0 {
-		t.until(min(held.got.LeaseEnd, t.clock.Now()+int64(t.bound())))
+	if t.info.Bound == impls.BoundTTL && held.Reply.LeaseEnd > 0 {
+		t.until(min(held.Reply.LeaseEnd, t.clock.Now()+int64(t.bound())))
 	}
 }
 
@@ -185,7 +185,7 @@ func (t *trial) come(a *remote, key string, p place) (got, holder *call, ok bool
 	}
 	t.first(t.long(), there, got)
 	if there.ended() {
-		return got, holder, there.err == nil
+		return got, holder, there.Err == nil
 	}
 	a.goOn()
 	return got, holder, false
@@ -203,7 +203,7 @@ func diesAt(t *trial, p place) {
 	} else if _, ok := t.heldAt(a, key, p); !ok {
 		return
 	}
-	if err := a.kill(); err != nil {
+	if err := a.Kill(); err != nil {
 		t.nothing("kill a client: %w", err)
 	}
 	died := t.clock.Now()
@@ -222,7 +222,7 @@ func (t *trial) heldAt(a *remote, key string, p place) (under [2]*call, ok bool)
 	there := a.arm(p.step)
 	under = [2]*call{held, held.hold(p.do, t.forever())}
 	t.first(t.long(), there, under[1])
-	return under, there.ended() && there.err == nil
+	return under, there.ended() && there.Err == nil
 }
 
 // overtaken holds a client at a place of its acquire while another acquires.
@@ -244,7 +244,7 @@ func overtaken(t *trial, p place, stopped bool) {
 		return
 	}
 	if stopped {
-		if err := a.stop(t.ctx); err != nil {
+		if err := a.Freeze(t.ctx); err != nil {
 			t.nothing("stop a client: %w", err)
 		}
 		if holder != nil {
@@ -265,16 +265,16 @@ func overtaken(t *trial, p place, stopped bool) {
 	before := t.passedWaits(a, stopped)
 	a.goOn()
 	if stopped {
-		if err := a.resume(); err != nil {
+		if err := a.Resume(); err != nil {
 			t.nothing("let a client go on: %w", err)
 		}
 	}
 	if t.settle(first, before); stopped && second.granted() && t.info.Bound == impls.BoundTTL {
-		t.first(time.Duration(second.got.LeaseEnd-t.clock.Now()), first, first)
+		t.first(time.Duration(second.Reply.LeaseEnd-t.clock.Now()), first, first)
 	}
 	if first.granted() && second.granted() && t.both(first, second) {
 		t.see(impls.Exclusive, No, "a client %s %s, and another was granted the lock; it went on, and was granted it %v after the other, within both leases",
-			how, p, since(second.got.Returned, first.got.Returned))
+			how, p, since(second.Reply.Returned, first.Reply.Returned))
 	} else {
 		t.see(impls.Exclusive, Yes, "a client %s %s while another acquired, and went on, and the two never held the lock at once", how, p)
 	}
@@ -293,7 +293,7 @@ func (t *trial) passedWaits(a *remote, stopped bool) int {
 // both reports whether two holds were held at once, when the later one was
 // granted. Neither has been released.
 func (t *trial) both(x, y *call) bool {
-	at := max(x.got.Returned, y.got.Returned) + int64(time.Millisecond)
+	at := max(x.Reply.Returned, y.Reply.Returned) + int64(time.Millisecond)
 	return inLease(t.look(x), at) && inLease(t.look(y), at)
 }
 
@@ -309,7 +309,7 @@ func (t *trial) windUp(calls ...*call) {
 			freed[c] = true
 			if c.granted() {
 				t.free(c)
-			} else if c.err == nil && c.got.Outcome == history.Unknown {
+			} else if c.Err == nil && c.Reply.Outcome == history.Unknown {
 				t.clean(c)
 			}
 		}
@@ -328,7 +328,7 @@ func lateAt(t *trial, p place) {
 	if !ok {
 		return
 	}
-	if err := a.stop(t.ctx); err != nil {
+	if err := a.Freeze(t.ctx); err != nil {
 		t.nothing("stop a holder: %w", err)
 	}
 	t.late(a, b, c, key, under[0], under[1], fmt.Sprintf("it went on from the step %q of its release", string(p.step)))
@@ -342,7 +342,7 @@ func extendsLate(t *trial, p place) {
 	if !ok {
 		return
 	}
-	if err := a.stop(t.ctx); err != nil {
+	if err := a.Freeze(t.ctx); err != nil {
 		t.nothing("stop a holder: %w", err)
 	}
 	next := b.begin(doAcquire, t.forever(), key)
@@ -350,7 +350,7 @@ func extendsLate(t *trial, p place) {
 		return
 	}
 	a.goOn()
-	if err := a.resume(); err != nil {
+	if err := a.Resume(); err != nil {
 		t.nothing("let the holder go on: %w", err)
 	}
 	ans := t.answered("a late extend", under[1])

@@ -69,12 +69,12 @@ const (
 
 // order is what the suite asks of a client.
 type order struct {
-	N       int // its number, which the answer carries
+	N       uint64 // its number, which the answer carries
 	Do      verb
 	Client  string
 	Keys    []string      `json:",omitempty"`
 	Attempt impls.Attempt // of calls that acquire or clean up
-	Hold    int           `json:",omitempty"` // the number of the order that acquired it
+	Hold    uint64        `json:",omitempty"` // the number of the order that acquired it
 	Limit   time.Duration `json:",omitempty"` // of a call; 0 for none
 	Step    impls.Step    `json:",omitempty"`
 	Count   int           `json:",omitempty"` // reach: how often; hammer: rounds
@@ -83,7 +83,8 @@ type order struct {
 
 // answer is what came of an order. Stamps are nanoseconds of CLOCK_MONOTONIC.
 type answer struct {
-	N       int
+	N       uint64
+	Hello   *hello `json:",omitempty"` // the greeting: it has no number
 	Outcome history.Outcome
 	Error   string `json:",omitempty"`
 	// Unsupported: the call, or the client, cannot do this.
@@ -105,6 +106,9 @@ type answer struct {
 	Spans  []span             `json:",omitempty"`
 	Odd    map[string]int     `json:",omitempty"` // a hammer's failed calls
 }
+
+// ReplyTo implements worker.Reply.
+func (a answer) ReplyTo() uint64 { return a.N }
 
 // ok reports whether the call did what it was asked for.
 func (a answer) ok() bool { return a.Error == "" && !a.Unsupported }

@@ -14,7 +14,7 @@ import (
 // trial is one thing that is done to a lock. Its methods end it by the
 // goroutine's end when something was not to be had; then nothing is known.
 type trial struct {
-	*lab
+	*harness
 	ctx     context.Context
 	saw     []seen
 	why     error // it came to nothing
@@ -25,17 +25,17 @@ type trial struct {
 
 // try makes a trial, more than once if it comes to nothing, and returns what
 // it saw; the error tells why it came to nothing.
-func (l *lab) try(ctx context.Context, f func(*trial)) ([]seen, error) {
+func (h *harness) try(ctx context.Context, f func(*trial)) ([]seen, error) {
 	select {
-	case l.slots <- struct{}{}:
+	case h.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-l.slots }()
+	defer func() { <-h.slots }()
 	var t *trial
 	for range tries {
-		trying, cancel := context.WithTimeout(ctx, l.forever())
-		t = &trial{lab: l, ctx: trying}
+		trying, cancel := context.WithTimeout(ctx, h.forever())
+		t = &trial{harness: h, ctx: trying}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -63,14 +63,14 @@ func (t *trial) end() {
 			c.goOn()
 			c.order(order{Do: doCancel})
 			select {
-			case <-c.begin(doClose, time.Second).done:
+			case <-c.begin(doClose, time.Second).Done:
 			case <-time.After(time.Second):
 			}
 		})
 	}
 	group.Wait()
 	for _, p := range t.own {
-		_ = p.kill()
+		_ = p.Kill()
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *trial) process() *process {
 
 // client opens a client in one of the shared processes.
 func (t *trial) client(i int) *remote {
-	p, err := t.shared(t.ctx, i%commons)
+	p, err := t.shared(t.ctx, i%sharedProcesses)
 	if err != nil {
 		t.nothing("%w", err)
 	}
@@ -132,7 +132,7 @@ func (t *trial) within(limit time.Duration, calls ...*call) bool {
 	defer timer.Stop()
 	for _, c := range calls {
 		select {
-		case <-c.done:
+		case <-c.Done:
 		case <-timer.C:
 			return false
 		case <-t.ctx.Done():
@@ -147,8 +147,8 @@ func (t *trial) first(limit time.Duration, a, b *call) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-a.done:
-	case <-b.done:
+	case <-a.Done:
+	case <-b.Done:
 	case <-timer.C:
 	case <-t.ctx.Done():
 		t.nothing("%w", t.ctx.Err())
@@ -169,10 +169,10 @@ func (t *trial) answered(doing string, c *call) answer {
 	switch {
 	case !t.within(t.long()+t.Config.Timeout, c):
 		t.nothing("%s: no answer within %v", doing, t.long()+t.Config.Timeout)
-	case c.err != nil:
-		t.nothing("%s: %w", doing, c.err)
+	case c.Err != nil:
+		t.nothing("%s: %w", doing, c.Err)
 	}
-	return c.got
+	return c.Reply
 }
 
 // acquire acquires a key, which has to work.
@@ -192,7 +192,7 @@ func (t *trial) free(c *call) answer {
 // measured.
 func (t *trial) freeInTime(c *call) answer {
 	ans := t.free(c)
-	if c.got.LeaseEnd != 0 && t.info.Bound == impls.BoundTTL && max(c.got.LeaseEnd, ans.LeaseEnd) <= ans.Returned {
+	if c.Reply.LeaseEnd != 0 && t.info.Bound == impls.BoundTTL && max(c.Reply.LeaseEnd, ans.LeaseEnd) <= ans.Returned {
 		t.nothing("the lease of %v was over before it could be released", t.Config.TTL)
 	}
 	return ans
@@ -204,7 +204,7 @@ func (t *trial) look(c *call) answer { return t.must("look at a hold", c.hold(do
 // clean repeats the clean-up that a call owes, if it does, until its answer is
 // definite, and returns that; ok is false if it never is.
 func (t *trial) clean(c *call) (a answer, ok bool) {
-	if c.got.Outcome != history.Unknown {
+	if c.Reply.Outcome != history.Unknown {
 		return answer{Outcome: history.Lost}, true
 	}
 	do := doCleanup
@@ -234,10 +234,10 @@ func (t *trial) keep(c *call) (stop func()) {
 		for t.Config.Clock.Sleep(ctx, t.Config.TTL/4) == nil {
 			ext := c.hold(doExtend, t.Config.Timeout)
 			select {
-			case <-ext.done:
+			case <-ext.Done:
 			case <-ctx.Done():
 			}
-			if ext.ended() && !ext.got.ok() {
+			if ext.ended() && !ext.Reply.ok() {
 				return
 			}
 		}
@@ -307,7 +307,7 @@ func (t *trial) guarded(c *remote, key string, holder *call) bool {
 	if !got.granted() {
 		return true
 	}
-	if !inLease(t.look(holder), got.got.Returned) {
+	if !inLease(t.look(holder), got.Reply.Returned) {
 		t.nothing("the lease of %v was over before it could be probed", t.Config.TTL)
 	}
 	return false

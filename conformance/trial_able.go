@@ -33,13 +33,13 @@ func readersAndWriters(t *trial) {
 		return
 	}
 	writer := t.queue(w, key)
-	if writer.granted() && inLease(t.look(first), writer.got.Returned) {
+	if writer.granted() && inLease(t.look(first), writer.Reply.Returned) {
 		t.see(impls.ReadWrite, No, "a waiting writer was granted a lock that a reader held")
 		return
 	}
 	t.free(first)
 	if !t.answered("acquire for writing", writer).ok() {
-		t.see(impls.ReadWrite, No, "after the last reader released, the waiting writer was not granted the lock: %s", writer.got.Error)
+		t.see(impls.ReadWrite, No, "after the last reader released, the waiting writer was not granted the lock: %s", writer.Reply.Error)
 		return
 	}
 	for _, r := range []*remote{a, b} {
@@ -58,7 +58,7 @@ func readersAndWriters(t *trial) {
 	t.settle(reader, 0)
 	t.free(writer)
 	if !t.answered("acquire for reading", reader).ok() {
-		t.see(impls.ReadWrite, No, "after the writer released, a waiting reader was not granted the lock: %s", reader.got.Error)
+		t.see(impls.ReadWrite, No, "after the writer released, a waiting reader was not granted the lock: %s", reader.Reply.Error)
 		return
 	}
 	t.free(reader)
@@ -75,7 +75,7 @@ func batches(t *trial) {
 		return
 	}
 	if !all.granted() {
-		t.see(impls.Batch, No, "a try of %d free keys came to: %s", len(keys), all.got.Error)
+		t.see(impls.Batch, No, "a try of %d free keys came to: %s", len(keys), all.Reply.Error)
 		return
 	}
 	for i, key := range keys {
@@ -117,7 +117,7 @@ func batches(t *trial) {
 func (t *trial) othersFree(c *remote, keys []string, when string) bool {
 	for _, i := range []int{0, 2} {
 		if got := t.probe(c, keys[i]); !got.granted() {
-			t.see(impls.Batch, No, "%s, key %d was not free: %s", when, i+1, got.got.Error)
+			t.see(impls.Batch, No, "%s, key %d was not free: %s", when, i+1, got.Reply.Error)
 			return false
 		}
 	}
@@ -138,7 +138,7 @@ func (t *trial) crossing(a, b *remote, keys []string) {
 			}
 		}
 		for _, c := range []*call{x, y} {
-			if !t.within(t.long(), c) || c.err != nil || !c.got.ok() {
+			if !t.within(t.long(), c) || c.Err != nil || !c.Reply.ok() {
 				t.see(impls.Batch, No, "of two clients that took the same keys in opposite orders, one was not granted them in %v", t.long())
 				return
 			}
@@ -161,7 +161,7 @@ func diesInBatch(t *trial, step impls.Step) {
 	if !there.ended() {
 		return
 	}
-	if err := a.kill(); err != nil {
+	if err := a.Kill(); err != nil {
 		t.nothing("kill a client: %w", err)
 	}
 	died := t.clock.Now()
@@ -174,7 +174,7 @@ func diesInBatch(t *trial, step impls.Step) {
 				string(step), i+1, since(died, t.clock.Now()), t.boundWords())
 			return
 		}
-		last = next.got.Returned
+		last = next.Reply.Returned
 		t.free(next)
 	}
 	t.see(impls.Batch, Yes, "a client died at the step %q of taking a batch, and all its keys were granted to another within %v; %s", string(step), since(died, last), t.boundWords())

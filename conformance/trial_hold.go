@@ -48,7 +48,7 @@ func contention(t *trial) {
 			last = s
 		}
 	}
-	t.see(impls.Exclusive, Yes, "%d grants to %d clients in %d processes that contended, and no two at once", len(spans), holders, commons)
+	t.see(impls.Exclusive, Yes, "%d grants to %d clients in %d processes that contended, and no two at once", len(spans), holders, sharedProcesses)
 }
 
 // unsure is by how much stamps of two client processes may be off, at most.
@@ -56,7 +56,7 @@ func (t *trial) unsure() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var most int64
-	for _, p := range t.common {
+	for _, p := range t.processes {
 		if p != nil {
 			most = max(most, p.unsure)
 		}
@@ -102,7 +102,7 @@ func refusal(t *trial) {
 			return
 		}
 		t.see(impls.NonBlocking, Yes, "a try of a held lock answered that it is busy, %v after it was sent, while the lock was held",
-			time.Duration(try.got.Returned-try.got.Sent).Round(time.Microsecond))
+			time.Duration(try.Reply.Returned-try.Reply.Sent).Round(time.Microsecond))
 		t.free(held)
 		return
 	}
@@ -180,7 +180,7 @@ func unheardRefusal(t *trial) {
 func extended(t *trial) {
 	a, b, key := t.client(0), t.client(1), t.key()
 	held := t.acquire(a, key)
-	start := held.got.Returned
+	start := held.Reply.Returned
 	renewed := 0
 	for t.clock.Now() < start+int64(2*t.Config.TTL) {
 		before := t.look(held)
@@ -216,10 +216,10 @@ func (t *trial) refused(c *remote, key string, extension answer) (at int64, ok b
 	if !got.granted() {
 		return 0, true
 	}
-	if got.got.Returned >= extension.Sent+int64(t.Config.TTL) {
+	if got.Reply.Returned >= extension.Sent+int64(t.Config.TTL) {
 		t.nothing("the lease of %v was over before it could be probed", t.Config.TTL)
 	}
-	return got.got.Returned, false
+	return got.Reply.Returned, false
 }
 
 // notRevived extends a hold whose lease is over, before somebody else is
@@ -244,7 +244,7 @@ func notRevived(t *trial) {
 		return // it does not expire: there is no successor to be harmed
 	}
 	if ans := t.answered("extend", held.hold(doExtend, 0)); ans.ok() && inLease(t.look(next), ans.Returned) {
-		t.see(impls.Extends, No, "a hold was extended %v after a successor was granted the lock", since(next.got.Returned, ans.Returned))
+		t.see(impls.Extends, No, "a hold was extended %v after a successor was granted the lock", since(next.Reply.Returned, ans.Returned))
 		return
 	}
 	if !t.guarded(c, key, next) {
@@ -291,7 +291,7 @@ func reentry(t *trial) {
 		looked := t.waits(w)
 		guarded := t.guarded(b, key, pair[1])
 		t.settle(waiting, looked)
-		if !guarded || waiting.granted() && inLease(t.look(pair[1]), waiting.got.Returned) {
+		if !guarded || waiting.granted() && inLease(t.look(pair[1]), waiting.Reply.Returned) {
 			t.see(impls.Reenterable, No, "the release of the %s hold freed the lock, and another was granted it while the holder had one left to release", names)
 			return
 		}
@@ -300,7 +300,7 @@ func reentry(t *trial) {
 			return
 		}
 		if !t.answered("acquire", waiting).ok() {
-			t.see(impls.Reenterable, No, "after two acquires and two releases another was not granted the lock: %s", waiting.got.Error)
+			t.see(impls.Reenterable, No, "after two acquires and two releases another was not granted the lock: %s", waiting.Reply.Error)
 			return
 		}
 		t.free(waiting)

@@ -24,7 +24,7 @@ func available(t *trial) {
 	}
 	key := t.key()
 	var clients []*remote
-	for i := range commons {
+	for i := range sharedProcesses {
 		clients = append(clients, t.client(i))
 	}
 	var slowest time.Duration
@@ -79,12 +79,12 @@ func (t *trial) locksAgain(c *remote, key string) (at int64, ok bool) {
 	deadline := time.Now().Add(t.recovery())
 	for time.Now().Before(deadline) {
 		got := c.begin(doAcquire, t.long(), key)
-		if !t.within(t.long()+t.Config.Timeout, got) || got.err != nil {
+		if !t.within(t.long()+t.Config.Timeout, got) || got.Err != nil {
 			return 0, false
 		}
 		if got.granted() {
 			if t.free(got).Outcome == history.Released {
-				return got.got.Returned, true
+				return got.Reply.Returned, true
 			}
 		} else {
 			t.clean(got)

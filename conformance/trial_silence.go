@@ -20,7 +20,7 @@ func diesWaiting(t *trial) {
 	h, a, b, key := t.client(0), t.alone(), t.client(1), t.key()
 	held := t.acquire(h, key)
 	t.queue(a, key)
-	if err := a.kill(); err != nil {
+	if err := a.Kill(); err != nil {
 		t.nothing("kill a waiter: %w", err)
 	}
 	died := t.clock.Now()
@@ -31,7 +31,7 @@ func diesWaiting(t *trial) {
 // succession kills the process of client a, and sees whether the acquire that
 // is under way, of another, is granted.
 func (t *trial) succession(a *remote, next *call, where string) {
-	if err := a.kill(); err != nil {
+	if err := a.Kill(); err != nil {
 		t.nothing("kill a client: %w", err)
 	}
 	t.granted(next, t.clock.Now(), where)
@@ -42,12 +42,12 @@ func (t *trial) granted(next *call, died int64, where string) {
 	switch {
 	case !t.within(t.long(), next):
 		t.see(impls.DeadlockFree, No, "a client was killed %s, and nobody was granted it in the %v after; %s", where, since(died, t.clock.Now()), t.boundWords())
-	case next.err != nil:
-		t.nothing("acquire after a death: %w", next.err)
-	case !next.got.ok():
-		t.nothing("acquire after a death: %s", next.got.Error)
+	case next.Err != nil:
+		t.nothing("acquire after a death: %w", next.Err)
+	case !next.Reply.ok():
+		t.nothing("acquire after a death: %s", next.Reply.Error)
 	default:
-		t.see(impls.DeadlockFree, Yes, "a client was killed %s, and another was granted it %v later; %s", where, since(died, next.got.Returned), t.boundWords())
+		t.see(impls.DeadlockFree, Yes, "a client was killed %s, and another was granted it %v later; %s", where, since(died, next.Reply.Returned), t.boundWords())
 		t.free(next)
 	}
 }
@@ -62,7 +62,7 @@ func silentHolder(t *trial) {
 		t.nothing("the waiter ended before the holder was stopped")
 	}
 	lease := t.look(held)
-	if err := a.stop(t.ctx); err != nil {
+	if err := a.Freeze(t.ctx); err != nil {
 		t.nothing("stop the holder: %w", err)
 	}
 	stopped := t.clock.Now()
@@ -72,13 +72,13 @@ func silentHolder(t *trial) {
 		return
 	}
 	if !next.granted() {
-		t.nothing("the waiter was not granted the lock: %s", next.got.Error)
+		t.nothing("the waiter was not granted the lock: %s", next.Reply.Error)
 	}
-	t.see(impls.Expiry, Yes, "the holder's process was stopped, and another was granted the lock %v later; %s", since(stopped, next.got.Returned), t.boundWords())
-	if lease.LeaseEnd > next.got.Returned {
-		t.see(impls.Exclusive, No, "a silent holder's lock passed to another %v before the end of its lease", since(next.got.Returned, lease.LeaseEnd))
+	t.see(impls.Expiry, Yes, "the holder's process was stopped, and another was granted the lock %v later; %s", since(stopped, next.Reply.Returned), t.boundWords())
+	if lease.LeaseEnd > next.Reply.Returned {
+		t.see(impls.Exclusive, No, "a silent holder's lock passed to another %v before the end of its lease", since(next.Reply.Returned, lease.LeaseEnd))
 	}
-	if err := a.resume(); err != nil {
+	if err := a.Resume(); err != nil {
 		t.nothing("let the holder go on: %w", err)
 	}
 	t.told(held, lost, "its process went on")
@@ -89,14 +89,14 @@ func silentHolder(t *trial) {
 func (t *trial) told(held, lost *call, after string) {
 	from := t.clock.Now()
 	switch {
-	case !held.got.Tells:
+	case !held.Reply.Tells:
 		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and its hold has no channel that could tell")
 	case !t.within(t.Config.TTL+t.Grace, lost):
 		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not told", since(from, t.clock.Now()), after)
-	case lost.err != nil:
-		t.nothing("listen to a loss: %w", lost.err)
+	case lost.Err != nil:
+		t.nothing("listen to a loss: %w", lost.Err)
 	default:
-		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.got.Returned), after)
+		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.Reply.Returned), after)
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *trial) saysLost(held, next *call, ans answer) {
 	case history.Lost:
 		t.see(impls.ReportsLost, Yes, "the release of a lock that had passed to another said that it was lost")
 	case history.Released:
-		t.see(impls.ReportsLost, No, "the release of a lock that had passed to another %v before answered as if it had freed it", since(next.got.Returned, ans.Returned))
+		t.see(impls.ReportsLost, No, "the release of a lock that had passed to another %v before answered as if it had freed it", since(next.Reply.Returned, ans.Returned))
 	default:
 		t.see(impls.ReportsLost, No, "the release of a lock that had passed to another does not say so: %s", ans.Error)
 	}
@@ -137,7 +137,7 @@ func cutOff(t *trial) {
 		return
 	}
 	if !next.granted() {
-		t.nothing("the waiter was not granted the lock: %s", next.got.Error)
+		t.nothing("the waiter was not granted the lock: %s", next.Reply.Error)
 	}
 	t.told(held, lost, "its connections were cut")
 	a.order(order{Do: doNetwork, Network: alive})
@@ -158,7 +158,7 @@ func lateRelease(t *trial) {
 	}
 	a, b, c, key := t.alone(), t.client(0), t.client(1), t.key()
 	held := t.acquire(a, key)
-	if err := a.stop(t.ctx); err != nil {
+	if err := a.Freeze(t.ctx); err != nil {
 		t.nothing("stop the holder: %w", err)
 	}
 	t.late(a, b, c, key, held, held.hold(doRelease, t.forever()), "its release was sent")
@@ -172,12 +172,12 @@ func (t *trial) late(a, b, c *remote, key string, held, release *call, where str
 		return // nobody succeeds a silent holder: it can free no successor's lock
 	}
 	a.goOn()
-	if err := a.resume(); err != nil {
+	if err := a.Resume(); err != nil {
 		t.nothing("let the holder go on: %w", err)
 	}
 	ans := t.answered("a late release", release)
 	// Before the lease's end the successor may owe the lock to the release.
-	if held.got.LeaseEnd != 0 && next.got.Returned > held.got.LeaseEnd {
+	if held.Reply.LeaseEnd != 0 && next.Reply.Returned > held.Reply.LeaseEnd {
 		t.saysLost(held, next, ans)
 	}
 	if !t.guarded(c, key, next) {

@@ -13,7 +13,7 @@ func waiter(t *trial) {
 	held := t.acquire(a, key)
 	got := t.queue(b, key)
 	if got.ended() && !got.granted() {
-		t.see(impls.Blocking, No, "the acquire of a held lock ended instead of waiting: %s", got.got.Error)
+		t.see(impls.Blocking, No, "the acquire of a held lock ended instead of waiting: %s", got.Reply.Error)
 		return
 	}
 	lease := t.look(held)
@@ -23,13 +23,13 @@ func waiter(t *trial) {
 		return
 	}
 	if !got.granted() {
-		t.nothing("the waiter's acquire: %s", got.got.Error)
+		t.nothing("the waiter's acquire: %s", got.Reply.Error)
 	}
-	if got.got.Returned < freed.Sent && inLease(lease, got.got.Returned) {
-		t.see(impls.Exclusive, No, "a waiter was granted the lock %v before the holder released it", since(got.got.Returned, freed.Sent))
+	if got.Reply.Returned < freed.Sent && inLease(lease, got.Reply.Returned) {
+		t.see(impls.Exclusive, No, "a waiter was granted the lock %v before the holder released it", since(got.Reply.Returned, freed.Sent))
 		return
 	}
-	t.see(impls.Blocking, Yes, "a waiter was granted the lock %v after the holder released it", since(freed.Returned, got.got.Returned))
+	t.see(impls.Blocking, Yes, "a waiter was granted the lock %v after the holder released it", since(freed.Returned, got.Reply.Returned))
 	t.free(got)
 }
 
@@ -40,7 +40,7 @@ func givesUp(t *trial) {
 	defer t.keep(held)()
 	got := b.begin(doAcquire, giveUpAfter, key)
 	if !t.within(t.Grace, got) {
-		t.see(impls.Blocking, No, "a waiter with a deadline after %v still waited %v after it began", giveUpAfter, since(got.got.Sent, got.got.Sent+int64(t.Grace)))
+		t.see(impls.Blocking, No, "a waiter with a deadline after %v still waited %v after it began", giveUpAfter, since(got.Reply.Sent, got.Reply.Sent+int64(t.Grace)))
 		return
 	}
 	ans := t.answered("acquire", got)
@@ -97,7 +97,7 @@ func leaves(t *trial, how string, limit time.Duration) {
 	for range looks {
 		for who, r := range map[string]*remote{"another": c, "the waiter itself": b} {
 			if got := t.probe(r, key); !got.granted() {
-				t.see(impls.CleansUp, No, "a waiter was ended %s, the holder released, and %s was refused the free lock: %s", how, who, got.got.Error)
+				t.see(impls.CleansUp, No, "a waiter was ended %s, the holder released, and %s was refused the free lock: %s", how, who, got.Reply.Error)
 				return
 			}
 		}
@@ -161,7 +161,7 @@ func (t *trial) served(gap time.Duration) []int {
 			if c != nil && c.ended() {
 				calls[i] = nil
 				t.must("acquire in turn", c)
-				grants = append(grants, grant{i + 1, c.got.Returned})
+				grants = append(grants, grant{i + 1, c.Reply.Returned})
 				t.free(c)
 			}
 		}

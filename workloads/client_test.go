@@ -282,7 +282,7 @@ func TestNoRecordNoCall(t *testing.T) {
 		t.Error("an acquire was sent that is not on record")
 		return nil, impls.ErrFailed
 	}}
-	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	w := must[*host](t)(openWorker(context.Background(), b.specs()[0], only(s)))
 	if err := w.clients[0].rec.hist.Close(); err != nil { // as a full disk would stop it
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func allPhases(t *testing.T, part time.Duration) bool {
 		time.Sleep(time.Millisecond)
 		return &fakeHold{}, nil
 	}}
-	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	w := must[*host](t)(openWorker(context.Background(), b.specs()[0], only(s)))
 	now := w.load.clock.Now()
 	win := window{Start: now, WindowStart: now + int64(part), End: now + 2*int64(part)}
 	w.load.begin(win)
@@ -344,7 +344,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
 	hold := &fakeHold{}
 	s := &script{acquire: func(context.Context, int) (impls.Hold, error) { return hold, nil }}
-	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(s)))
+	w := must[*host](t)(openWorker(context.Background(), b.specs()[0], only(s)))
 	w.load.begin(windowOf(w.load.clock.Now(), time.Hour))
 	c := w.clients[0]
 	c.acquireCtx, c.releaseCtx = context.Background(), context.Background()

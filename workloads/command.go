@@ -2,14 +2,10 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
-
-// ErrGone: the worker process that was asked has ended.
-var ErrGone = errors.New("the worker process has ended")
 
 // Peers lists the addresses that a client is connected to now, as the client
 // dialed them, sorted.
@@ -36,47 +32,27 @@ func (p *Pool) command(ctx context.Context, c command) (answer, error) {
 	if m == nil {
 		return answer{}, fmt.Errorf("no process hosts client %d", c.Client)
 	}
-	reply := make(chan answer, 1)
-	m.mu.Lock()
-	m.serial++
-	c.Serial = m.serial
-	m.waiting[c.Serial] = reply
-	m.mu.Unlock()
-	m.send(order{Command: &c})
-	var a answer
+	call := m.Call(func(serial uint64) any {
+		c.Serial = serial
+		return order{Command: &c}
+	})
 	select {
-	case a = <-reply:
-	case <-m.gone:
-		select {
-		case a = <-reply: // it answered before it ended
-		default:
-			return a, fmt.Errorf("worker %d: %w", m.spec.Worker, ErrGone)
-		}
+	case <-call.Done:
 	case <-ctx.Done():
-		m.mu.Lock()
-		delete(m.waiting, c.Serial)
-		m.mu.Unlock()
-		return a, fmt.Errorf("worker %d (pid %d) does not answer (is it stopped?): %w", m.spec.Worker, m.proc.PID(), ctx.Err())
+		return answer{}, fmt.Errorf("worker %d (pid %d) does not answer (is it stopped?): %w", m.spec.Worker, m.PID(), ctx.Err())
 	}
+	if call.Err != nil {
+		return answer{}, fmt.Errorf("worker %d: %w", m.spec.Worker, call.Err)
+	}
+	a := *call.Reply.Answer
 	if a.Error != "" {
 		return a, fmt.Errorf("worker %d: %s", m.spec.Worker, a.Error)
 	}
 	return a, nil
 }
 
-// answered passes an answer on, if the command's sender still waits.
-func (m *member) answered(a answer) {
-	m.mu.Lock()
-	reply := m.waiting[a.Serial]
-	delete(m.waiting, a.Serial)
-	m.mu.Unlock()
-	if reply != nil {
-		reply <- a // it has room
-	}
-}
-
 // carryOut executes a command in the worker. It is called while the client works.
-func (w *worker) carryOut(cmd command) *answer {
+func (w *host) carryOut(cmd command) *answer {
 	a := &answer{Serial: cmd.Serial}
 	i := slices.Index(w.load.spec.Clients, cmd.Client)
 	switch {

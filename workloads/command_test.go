@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/faultnet"
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/worker"
 )
 
 // atWork starts two clients in processes of their own, which dial through
@@ -97,10 +98,10 @@ func TestCommandToTheDead(t *testing.T) {
 	if err := b.pool.Process(0).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.pool.Peers(t.Context(), 0); !errors.Is(err, ErrGone) {
+	if _, err := b.pool.Peers(t.Context(), 0); !errors.Is(err, worker.ErrGone) {
 		t.Errorf("a dead client's connections: %v", err)
 	}
-	if err := b.pool.Skew(t.Context(), 0, time.Second); !errors.Is(err, ErrGone) {
+	if err := b.pool.Skew(t.Context(), 0, time.Second); !errors.Is(err, worker.ErrGone) {
 		t.Errorf("a dead client's clock: %v", err)
 	}
 	if peers, err := b.pool.Peers(t.Context(), 1); err != nil || len(peers) == 0 {
@@ -145,7 +146,7 @@ func TestStoppedClient(t *testing.T) {
 func TestSkewedClient(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))
 	s := &script{}
-	var w *worker
+	var w *host
 	s.acquire = func(ctx context.Context, n int) (impls.Hold, error) {
 		by := time.Hour
 		if n > 0 {
@@ -161,7 +162,7 @@ func TestSkewedClient(t *testing.T) {
 		return once(&fakeHold{leaseEnd: func() time.Time { return sent.Add(time.Minute) }})(ctx, n)
 	}
 	s.reached = make(chan struct{})
-	w = must[*worker](t)(openWorker(t.Context(), b.specs()[0], only(s)))
+	w = must[*host](t)(openWorker(t.Context(), b.specs()[0], only(s)))
 	if a := w.carryOut(command{Client: 1}); a.Error == "" {
 		t.Error("a client that is not there has no error")
 	}
@@ -261,7 +262,7 @@ func TestSourceAndProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &script{}
-		w := must[*worker](t)(openWorker(t.Context(), spec, only(s)))
+		w := must[*host](t)(openWorker(t.Context(), spec, only(s)))
 		defer w.close()
 		if s.cfg.Directory != nil || s.cfg.Topology != "" {
 			t.Errorf("opened with %+v", s.cfg)

@@ -305,7 +305,7 @@ func TestSharedConnections(t *testing.T) {
 				}
 			}
 		}}
-		w := must[*worker](t)(openWorker(t.Context(), b.specs()[0], only(r)))
+		w := must[*host](t)(openWorker(t.Context(), b.specs()[0], only(r)))
 		w.close()
 		if len(seen) != 2 || seen[0] != seen[1] || (seen[0] != nil) != (n > 0) || n > 0 && (seen[0].Connections != n || p.closed != 1 || p.after != 2) {
 			t.Errorf("connections %d: shared %v, closed %d times after %d clients", n, seen, p.closed, p.after)

@@ -325,7 +325,7 @@ func (b *bench) within(t *testing.T, r *script, window time.Duration, during fun
 func (b *bench) withinAs(t *testing.T, recipe impls.Recipe, r *script, window time.Duration, during func(l *load)) (*history.History, scenario.WorkerSample) {
 	t.Helper()
 	r.reached = make(chan struct{})
-	w := must[*worker](t)(openWorker(context.Background(), b.specs()[0], only(recipe)))
+	w := must[*host](t)(openWorker(context.Background(), b.specs()[0], only(recipe)))
 	length := window
 	if length == 0 {
 		length = time.Hour

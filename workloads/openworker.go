@@ -23,7 +23,7 @@ const opensAtOnce = 32
 const defaultTimeout = 2 * time.Second
 
 // openWorker opens everything that the specification asks for.
-func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bool)) (_ *worker, err error) {
+func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bool)) (_ *host, err error) {
 	recipe, ok := find(s.Scenario.Recipe)
 	if !ok {
 		return nil, fmt.Errorf("open the clients: this worker knows no recipe %q", s.Scenario.Recipe)
@@ -50,7 +50,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	if n := s.Scenario.Workload.Connections; n > 0 {
 		l.shared = &impls.Shared{Connections: n}
 	}
-	w := &worker{load: l, clients: make([]*client, len(s.Clients))}
+	w := &host{load: l, clients: make([]*client, len(s.Clients))}
 
 	o := opener{load: l, board: board, recipe: recipe, nonce: nonce()}
 	ctx, cancel := context.WithCancel(ctx)

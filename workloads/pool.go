@@ -1,12 +1,9 @@
 package workloads
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/worker"
 )
 
 // PoolOptions say how the worker processes are started. Run, Command and Specs
@@ -70,7 +68,7 @@ func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	for _, m := range p.members {
 		select {
 		case <-m.ready:
-		case <-m.gone:
+		case <-m.Gone():
 			errs = append(errs, fmt.Errorf("worker %d did not get ready: %w", m.spec.Worker, m.failure()))
 		case <-ctx.Done():
 			errs = append(errs, fmt.Errorf("worker %d is not ready: %w", m.spec.Worker, ctx.Err()))
@@ -95,7 +93,7 @@ func (p *Pool) Go(start, windowStart, end int64) error {
 		return fmt.Errorf("start the load: the window [%d, %d) after a start at %d is none", windowStart, end, start)
 	}
 	for _, m := range p.members {
-		m.send(order{Go: &window{Start: start, WindowStart: windowStart, End: end}})
+		m.Send(order{Go: &window{Start: start, WindowStart: windowStart, End: end}})
 	}
 	return nil
 }
@@ -109,13 +107,13 @@ func (p *Pool) Wait(ctx context.Context) ([]scenario.WorkerSample, error) {
 	for _, m := range p.members {
 		late := false
 		select {
-		case <-m.gone:
+		case <-m.Gone():
 		case <-ctx.Done():
 			late = true
-			if err := m.kill(); err != nil {
+			if err := m.Kill(); err != nil {
 				errs = append(errs, err) // nothing more will come of it
 			} else {
-				<-m.gone
+				<-m.Gone()
 			}
 		}
 		samples = append(samples, m.sample(late))
@@ -127,14 +125,14 @@ func (p *Pool) Wait(ctx context.Context) ([]scenario.WorkerSample, error) {
 // their files and report. It does not wait for that; Wait does.
 func (p *Pool) Stop() {
 	for _, m := range p.members {
-		m.send(order{Stop: true})
+		m.Send(order{Stop: true})
 	}
 }
 
 // Process is the process that hosts the client, or nil if none does.
 func (p *Pool) Process(client uint32) *supervise.Process {
 	if m := p.host[client]; m != nil {
-		return m.proc
+		return m.Process.Process
 	}
 	return nil
 }
@@ -153,8 +151,8 @@ func (p *Pool) kill() {
 	var wg sync.WaitGroup
 	for _, m := range p.members {
 		wg.Go(func() {
-			if m.kill() == nil { // a process that will not die is the run's to report
-				<-m.gone
+			if m.Kill() == nil { // a process that will not die is the run's to report
+				<-m.Gone()
 			}
 		})
 	}
@@ -163,98 +161,48 @@ func (p *Pool) kill() {
 
 // member is one worker process as the controller sees it.
 type member struct {
+	*worker.Process[report]
 	spec  Spec
-	proc  *supervise.Process
-	ready chan struct{} // closed when it said so
-	gone  chan struct{} // closed when its last word is read and it has ended
+	ready chan struct{} // closed when its clients are ready
 
-	sending sync.Mutex // held while writing to it
-
-	mu      sync.Mutex // guards what follows
-	report  report     // its last word
-	broken  error      // why we could not talk with it
-	serial  uint64     // of the newest command
-	waiting map[uint64]chan answer
+	mu     sync.Mutex
+	report report // the last one
 }
 
 func startMember(o PoolOptions, path string, env []string, spec Spec) (*member, error) {
-	proc, err := o.Run.Start(supervise.Command{
-		Name: fmt.Sprintf("worker %d", spec.Worker), Path: path, Args: o.Command[1:], Env: env,
-		Stderr: o.Log, StdinPipe: true, StdoutPipe: true,
-	})
+	m := &member{spec: spec, ready: make(chan struct{})}
+	command := supervise.Command{Name: fmt.Sprintf("worker %d", spec.Worker), Path: path, Args: o.Command[1:], Env: env, Stderr: o.Log}
+	var err error
+	m.Process, err = worker.Start(worker.Options[report]{Run: o.Run, Command: command, OnReport: m.received})
 	if err != nil {
 		return nil, err
 	}
-	m := &member{spec: spec, proc: proc, ready: make(chan struct{}), gone: make(chan struct{}), waiting: map[uint64]chan answer{}}
-	go m.listen()
-	go m.send(order{Spec: &spec}) // it may be longer than a pipe is deep; nothing else is sent before the answer
+	go m.Send(order{Spec: &spec}) // it may exceed a pipe's buffer; the next order waits for the answer
 	return m, nil
 }
 
-// send passes an order on. A worker that is gone cannot be told; that it is
-// gone is found by listen. The write cannot block for long: but for the spec,
-// which a worker reads first of all, orders are shorter than a pipe is deep,
-// so that even a stopped process takes them.
-func (m *member) send(o order) {
-	line, err := json.Marshal(o)
-	if err != nil {
-		m.mu.Lock()
-		m.broken = fmt.Errorf("tell the worker: %w", err)
-		m.mu.Unlock()
-		_ = m.kill()
-		return
+// received keeps a report that answers no command.
+func (m *member) received(r report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Ready && !m.report.Ready {
+		close(m.ready)
 	}
-	m.sending.Lock()
-	defer m.sending.Unlock()
-	// It fails when the process is gone: listen tells how it went.
-	_, _ = m.proc.Stdin.Write(append(line, '\n'))
+	m.report = r
+	m.report.Ready = true
 }
 
-// listen reads what the worker says until it ends.
-func (m *member) listen() {
-	defer close(m.gone)
-	in := json.NewDecoder(bufio.NewReader(m.proc.Stdout))
-	for {
-		var r report
-		if err := in.Decode(&r); err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				m.mu.Lock()
-				m.broken = fmt.Errorf("its reports cannot be read (does something else print to its stdout?): %w", err)
-				m.mu.Unlock()
-				_ = m.kill()
-			}
-			break // it ended; how is told by the process
-		}
-		if r.Answer != nil {
-			m.answered(*r.Answer)
-			continue
-		}
-		m.mu.Lock()
-		if r.Ready && !m.report.Ready {
-			close(m.ready)
-		}
-		m.report = r
-		m.report.Ready = true
-		m.mu.Unlock()
-	}
-	<-m.proc.Done()
-	_ = m.proc.Stdin.Close()
-	_ = m.proc.Stdout.Close()
-}
-
-// failure tells why the worker is no more, in its own words if it had any.
+// failure tells why the worker ended, as the worker reported it if it did.
 func (m *member) failure() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch err := m.proc.Err(); {
-	case m.report.Error != "":
+	if m.report.Error != "" {
 		return errors.New(m.report.Error)
-	case m.broken != nil:
-		return m.broken
-	case err != nil:
+	}
+	if err := m.Failure(); err != nil {
 		return fmt.Errorf("%w; see the workers' log", err)
 	}
-	return errors.New("it ended without a word; see the workers' log")
+	return errors.New("it exited without a report; see the workers' log")
 }
 
 func (m *member) sample(late bool) scenario.WorkerSample {
@@ -265,16 +213,14 @@ func (m *member) sample(late bool) scenario.WorkerSample {
 	if done != nil {
 		s = *done
 	}
-	s.PID, s.Clients = m.proc.PID(), m.spec.Clients
+	s.PID, s.Clients = m.PID(), m.spec.Clients
 	switch {
 	case late:
 		s.Error = "it did not end in time and was killed"
 	case done == nil:
 		s.Error = m.failure().Error()
-	case s.Error == "" && m.proc.Err() != nil:
-		s.Error = "after its report: " + m.proc.Err().Error()
+	case s.Error == "" && m.Err() != nil:
+		s.Error = "after its report: " + m.Err().Error()
 	}
 	return s
 }
-
-func (m *member) kill() error { return m.proc.Kill() }

@@ -46,6 +46,14 @@ type report struct {
 	Error  string                 `json:"error,omitempty"`  // the last report of a worker that failed
 }
 
+// ReplyTo implements worker.Reply.
+func (r report) ReplyTo() uint64 {
+	if r.Answer == nil {
+		return 0
+	}
+	return r.Answer.Serial
+}
+
 // EnvWorker is set to 1 in the environment of every worker process, so that a
 // test binary can tell that it was started as one; see MainIfWorker.
 const EnvWorker = "LOCKBENCH_WORKER"

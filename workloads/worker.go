@@ -66,7 +66,7 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, find f
 	}()
 
 	type opened struct {
-		w   *worker
+		w   *host
 		err error
 	}
 	opening := make(chan opened, 1)
@@ -76,7 +76,7 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, find f
 		w, err := openWorker(openCtx, *first.Spec, find)
 		opening <- opened{w, err}
 	}()
-	var w *worker
+	var w *host
 	select {
 	case o := <-opening:
 		if o.err != nil {
@@ -200,8 +200,8 @@ func (l *load) closeShared() error {
 	return l.shared.Close()
 }
 
-// worker is all of a worker process.
-type worker struct {
+// host is all of a worker process.
+type host struct {
 	load    *load
 	clients []*client
 	sample  scenario.WorkerSample
@@ -209,7 +209,7 @@ type worker struct {
 }
 
 // run lets the clients work until all have left their locks.
-func (w *worker) run() {
+func (w *host) run() {
 	var wg, meters sync.WaitGroup
 	finished := make(chan struct{})
 	meters.Go(func() { w.sample.CPUNS = w.load.cpuWithin(finished) })
@@ -255,7 +255,7 @@ func (l *load) cpuWithin(finished <-chan struct{}) int64 {
 }
 
 // close seals the files, closes the clients, and completes the sample.
-func (w *worker) close() {
+func (w *host) close() {
 	var wg sync.WaitGroup
 	errs := make([]error, len(w.clients))
 	for i, c := range w.clients {

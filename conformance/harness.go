@@ -26,100 +26,100 @@ const (
 	settleGrace = 50 * time.Millisecond
 	// giveUpAfter is the limit of waiters that are to give up.
 	giveUpAfter = 80 * time.Millisecond
-	// commons is the number of processes that trials share.
-	commons = 3
+	// sharedProcesses is the number of processes that trials share.
+	sharedProcesses = 3
 )
 
-// lab is where one lock is measured.
-type lab struct {
+// harness is where one lock is measured.
+type harness struct {
 	Subject
 	info  impls.Info
 	run   *supervise.Run
 	clock history.Clock
 	slots chan struct{} // one per trial that may run
 
-	mu     sync.Mutex
-	common [commons]*process
+	mu        sync.Mutex
+	processes [sharedProcesses]*process
 }
 
-func newLab(ctx context.Context, s Subject) (*lab, error) {
-	l := &lab{Subject: s.withDefaults(), info: s.Recipe.Info(), clock: history.NewClock()}
+func newHarness(ctx context.Context, s Subject) (*harness, error) {
+	h := &harness{Subject: s.withDefaults(), info: s.Recipe.Info(), clock: history.NewClock()}
 	run, err := supervise.Begin("")
 	if err != nil {
 		return nil, err
 	}
-	l.run = run
+	h.run = run
 	// The first one tells whether processes can be had at all.
-	if _, err := l.shared(ctx, 0); err != nil {
-		return nil, errors.Join(err, l.close())
+	if _, err := h.shared(ctx, 0); err != nil {
+		return nil, errors.Join(err, h.close())
 	}
-	collide, err := l.collide(ctx)
+	collide, err := h.collide(ctx)
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		return nil, errors.Join(err, h.close())
 	}
-	l.slots = make(chan struct{}, atOnce)
+	h.slots = make(chan struct{}, atOnce)
 	if collide {
-		l.slots = make(chan struct{}, 1)
+		h.slots = make(chan struct{}, 1)
 	}
-	return l, nil
+	return h, nil
 }
 
 // close ends the client processes.
-func (l *lab) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.common {
+func (h *harness) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.processes {
 		if p != nil {
-			_ = p.kill() // it leaves nothing that a polite end would not
+			_ = p.Kill() // it leaves nothing that a polite end would not
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return l.run.End(ctx)
+	return h.run.End(ctx)
 }
 
-func (l *lab) start(ctx context.Context) (*process, error) {
-	return startProcess(ctx, l.run, settings{Recipe: l.info.ID, Addresses: l.Config.Addresses, Topology: l.Config.Topology,
-		Directory: l.Config.Directory, Account: l.Config.Account, TTL: l.Config.TTL, Timeout: l.Config.Timeout})
+func (h *harness) start(ctx context.Context) (*process, error) {
+	return startProcess(ctx, h.run, settings{Recipe: h.info.ID, Addresses: h.Config.Addresses, Topology: h.Config.Topology,
+		Directory: h.Config.Directory, Account: h.Config.Account, TTL: h.Config.TTL, Timeout: h.Config.Timeout})
 }
 
 // shared returns one of the processes that no trial stops or kills.
-func (l *lab) shared(ctx context.Context, i int) (*process, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.common[i] == nil {
-		p, err := l.start(ctx)
+func (h *harness) shared(ctx context.Context, i int) (*process, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.processes[i] == nil {
+		p, err := h.start(ctx)
 		if err != nil {
 			return nil, err
 		}
-		l.common[i] = p
+		h.processes[i] = p
 	}
-	return l.common[i], nil
+	return h.processes[i], nil
 }
 
 // bound is the declared time from a holder's death to the next grant, 0 if
 // there is none.
-func (l *lab) bound() time.Duration {
-	if l.info.Takeover == nil {
+func (h *harness) bound() time.Duration {
+	if h.info.Takeover == nil {
 		return 0
 	}
-	return l.info.Takeover(l.Config.TTL)
+	return h.info.Takeover(h.Config.TTL)
 }
 
 // boundWords names the bound in evidence.
-func (l *lab) boundWords() string {
-	if l.info.Takeover == nil {
+func (h *harness) boundWords() string {
+	if h.info.Takeover == nil {
 		return "no bound is declared"
 	}
-	return fmt.Sprintf("the bound is %v", l.bound())
+	return fmt.Sprintf("the bound is %v", h.bound())
 }
 
 // long is how long the suite waits for a grant that ought to come, before it
 // answers that it does not: the bound, and a grace for a busy machine.
-func (l *lab) long() time.Duration { return l.bound() + l.Grace }
+func (h *harness) long() time.Duration { return h.bound() + h.Grace }
 
 // forever limits a trial, and calls that it waits for otherwise.
-func (l *lab) forever() time.Duration { return 5*l.long() + l.Patience }
+func (h *harness) forever() time.Duration { return 5*h.long() + h.Patience }
 
 // since is the time from a stamp to another, or 0 if they are the other way
 // around, for evidence.
