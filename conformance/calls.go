@@ -103,7 +103,7 @@ func (a *answer) fail(k history.Kind, err error) {
 const wasLate = "late release"
 
 // hammer acquires and releases the key again and again, for so many rounds or
-// until ctx ends, and tells when it held.
+// until ctx ends, and records when it held.
 func (m *member) hammer(ctx context.Context, o order, a *answer) {
 	a.Odd = map[string]int{}
 	for range o.Count {

@@ -14,10 +14,10 @@ type Check struct {
 	Property string
 	// needs are the properties without which it cannot hold.
 	needs []impls.Property
-	// applies, if not nil, tells which recipes it is meant for besides.
+	// applies, if not nil, says which recipes it is also meant for.
 	applies func(impls.Info) bool
 	run     func(T, Subject)
-	// leases tells that it waits for leases to end, or to be renewed.
+	// leases says that it waits for leases to end, or to be renewed.
 	leases bool
 }
 
@@ -39,7 +39,7 @@ func checks() []Check {
 	return []Check{
 		{"exclusive", "of many clients that contend, one at a time holds the lock", about(impls.Exclusive), nil, exclusive, false},
 		{"busy", "a try is refused while another, or the client itself, holds the lock, and granted when it is free", tries, nil, busy, false},
-		{"symmetric", "nobody frees the lock but by the attempt that holds it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric, false},
+		{"symmetric", "only the attempt that holds the lock frees it", about(impls.NonBlocking, impls.Symmetric), nil, symmetric, false},
 		{"once", "a hold can be released once, and not at a successor's cost", about(impls.NonBlocking, impls.Once), nil, once, false},
 		{"hand-over", "a waiter is not granted a held lock, and is granted a freed one", about(impls.Blocking), nil, handOver, false},
 		{"cancelled waiter", "a waiter that gave up leaves nothing behind", about(impls.NonBlocking, impls.Symmetric, impls.Blocking, impls.CleansUp), nil, cancelledWaiter, false},
@@ -48,12 +48,12 @@ func checks() []Check {
 		{"no fencing", "a recipe without tokens gives none", nil, func(i impls.Info) bool { return !i.Fencing }, noFencing, false},
 		{"lost answer to an acquire", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, acquireAnswerLost, false},
 		{"lost answer to a release", "after the answer was lost, the clean-up's answer is definite and the lock free", careful, nil, releaseAnswerLost, false},
-		{"unreachable", "where no server can be reached a call has no effect and soon says so, and afterwards the client is as good as new", tries, nil, unreachable, false},
+		{"unreachable", "where no server can be reached a call has no effect and soon fails, and afterwards the client works again", tries, nil, unreachable, false},
 		{"lease's end", "the lease's end is counted from before the request was sent, by the client's clock, and not moved by setting that", nil, func(i impls.Info) bool { return i.Bound.Leased() }, leaseEnd, false},
-		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder is told when it asks", append(about(impls.Expiry), careful...), ttl, expiry, true},
+		{"expiry", "a lease that ended passes to a waiter, not before its end, and its holder learns it on the next call", append(about(impls.Expiry), careful...), ttl, expiry, true},
 		{"extend", "a lease that is extended lives on", about(impls.NonBlocking, impls.Extends), ttl, extend, true},
 		{"kept session", "a session outlives its TTL while its client lives", tries, session, keptSession, true},
-		{"lost session", "a client that was cut off is told, and no other is granted the lock before its lease's end", append(about(impls.SignalsLoss), careful...), session, lostSession, true},
+		{"lost session", "a client that was cut off learns of the loss, and no other is granted the lock before its lease's end", append(about(impls.SignalsLoss), careful...), session, lostSession, true},
 	}
 }
 

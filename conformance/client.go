@@ -135,7 +135,7 @@ func (h *host) take(ctx context.Context, o order) {
 	h.reply(answer{N: o.N})
 }
 
-// reply writes an answer. One that cannot be written has nobody to read it: the
+// reply writes an answer. If it cannot be written the reader is gone: the
 // input ends too, and with it the process.
 func (h *host) reply(a answer) {
 	h.writing.Lock()
@@ -156,7 +156,7 @@ type member struct {
 	cancel context.CancelFunc // of the call under way
 }
 
-// holding is a hold and when its loss was told.
+// holding is a hold and when it was reported lost.
 type holding struct {
 	impls.Hold
 	mu   sync.Mutex
@@ -218,7 +218,7 @@ func (m *member) note(o order, h impls.Hold) *holding {
 
 // show describes a hold in an answer.
 func (m *member) show(h *holding, a *answer) {
-	a.Fence, a.Tells = h.Fence(), h.Hold.Lost() != nil
+	a.Fence, a.Signals = h.Fence(), h.Hold.Lost() != nil
 	if end := h.LeaseEnd(); !end.IsZero() {
 		a.LeaseEnd = m.clock.At(end)
 	}

@@ -22,7 +22,7 @@ type Subject struct {
 	Config impls.Config
 	// CalmTTL is the TTL in those checks in which no lease is to end. 0 means
 	// that of Config; a long one keeps a machine that is slow for a moment from
-	// ending leases in their midst.
+	// ending leases during them.
 	CalmTTL time.Duration
 	// Patience is how long the suite waits for what must happen, before it
 	// gives up and fails. 0 means four TTLs and a minute.
@@ -133,7 +133,7 @@ func (s Subject) open(t T) impls.Client {
 	return c
 }
 
-// key prepares a key that nobody used before.
+// key prepares a new key.
 func (s Subject) key(t T) string {
 	t.Helper()
 	key := fmt.Sprintf("conformance.%s", attempt())

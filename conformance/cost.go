@@ -8,7 +8,7 @@ import (
 // Cost checks that an uncontended acquire and release send as many requests as
 // the recipe's RoundTrips say, of the kinds that its Requests name. Counters
 // reads the requests that the servers have counted, by kind, of all servers
-// together. It is apart from Checks because nobody else may use the servers
+// together. It is apart from Checks because no other client may use the servers
 // meanwhile; choose a TTL in whose third nothing of the check happens to be
 // renewed, such as 10 s. On a machine so slow that something was, it counts
 // again, fewer requests, between two renewals.

@@ -18,7 +18,7 @@
 //
 // There are two kinds of tests. Measure answers yes or no for every property
 // that a lock may have, and the answer is compared with what the recipe
-// promises: a property that nobody promised is a difference too. Checks look
+// promises: a property that was not promised is a difference too. Checks look
 // at details of the properties that are promised: the exact outcomes of calls,
 // tokens, leases, and what lost answers leave behind. Cost and Herd are apart,
 // since they count.
@@ -27,7 +27,7 @@
 //
 // The clients are processes of their own, which the suite starts, stops with
 // SIGSTOP and kills, so that a holder that falls silent or dies is a real one.
-// Nothing is left to luck: a recipe tells the named steps that its calls come
+// Nothing depends on chance: a recipe reports the named steps that its calls come
 // to (impls.Steps), the suite makes each call once to find them, for a free
 // key, one that is held and one whose holder died, and then, at each, holds the
 // client while another acquires, stops it until its lease is over, and kills
@@ -35,7 +35,7 @@
 // contention may find it.
 //
 // No answer depends on how fast anything is. The suite compares stamps of one
-// clock and waits for conditions; where only waiting can tell, as for a lock
+// clock and waits for conditions; where only waiting can show it, as for a lock
 // that never comes free, the answer is no after the declared bound and a grace,
 // which the evidence names. A trial that a slow machine spoilt is repeated, and
 // if it comes to nothing every time the answer is unknown, which is never as

@@ -20,13 +20,13 @@ func acquireAnswerLost(t T, s Subject) {
 	cut.Config.Dial = net.dial(s.Config.Dial)
 	a := cut.open(t)
 
-	net.set(deaf)
+	net.set(muted)
 	gone, err := s.unheard(t, a, &net, key)
 	want(t, "acquire whose answer was lost", err, impls.ErrUnknown)
 	if net.lost.Load() == 0 {
 		t.Fatalf("no answer was lost: does the recipe dial through Config.Dial?")
 	}
-	deafCleanup(t, a, key, gone)
+	mutedCleanup(t, a, key, gone)
 	net.set(alive)
 	_ = s.cleanup(t, a, key, gone)
 	h := try(t, "try after the clean-up", b, key, nil)
@@ -35,7 +35,7 @@ func acquireAnswerLost(t T, s Subject) {
 	release(t, h)
 }
 
-// unheard acquires with a client that hears no answers. A machine that is so
+// unheard acquires with a client that receives no answers. A machine that is so
 // slow that the call ended before anything was answered gets more time for
 // another attempt.
 func (s Subject) unheard(t T, c impls.Client, net *network, key string) (impls.Attempt, error) {
@@ -51,9 +51,9 @@ func (s Subject) unheard(t T, c impls.Client, net *network, key string) (impls.A
 	}
 }
 
-// deafCleanup cleans up without hearing the answer, which must not be taken
+// mutedCleanup cleans up without hearing the answer, which must not be taken
 // for one.
-func deafCleanup(t T, c impls.Client, key string, a impls.Attempt) {
+func mutedCleanup(t T, c impls.Client, key string, a impls.Attempt) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	defer cancel()
@@ -72,7 +72,7 @@ func releaseAnswerLost(t T, s Subject) {
 	a := cut.open(t)
 
 	h := cut.acquire(t, a, key)
-	net.set(deaf)
+	net.set(muted)
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	err := h.Release(ctx)
 	cancel()

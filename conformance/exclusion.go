@@ -20,8 +20,8 @@ const (
 )
 
 // exclusive guards a counter with the lock. It is read and written in two
-// steps, so that two holders at once lose an update; and whoever enters looks
-// whether somebody is inside.
+// steps, so that two holders at once lose an update; and each client looks on
+// entering whether another is inside.
 func exclusive(t T, s Subject) {
 	var inside, doubles, counter atomic.Int64
 	granted := hammer(t, s, contenders, rounds, func(impls.Hold) {

@@ -14,7 +14,7 @@ const (
 	Yes Answer = "yes"
 	No  Answer = "no"
 	// NotApplicable: the question makes no sense for this lock. There are
-	// three such questions: signals-loss and reports-lost of a lock that nobody
+	// three such questions: signals-loss and reports-lost of a lock that no client
 	// but its holder can end, and extends of one that cannot be extended.
 	NotApplicable Answer = "n/a"
 	// Unknown: it could not be measured; the evidence says why.

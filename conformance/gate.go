@@ -90,7 +90,7 @@ func (g *gate) await(ctx context.Context, s impls.Step, n int) error {
 	}
 }
 
-// begin forgets which steps the call before came to; since tells them.
+// begin forgets which steps the call before came to; since returns them.
 func (g *gate) begin() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -49,7 +49,7 @@ func newHarness(ctx context.Context, s Subject) (*harness, error) {
 		return nil, err
 	}
 	h.run = run
-	// The first one tells whether processes can be had at all.
+	// The first one shows whether processes can be had at all.
 	if _, err := h.shared(ctx, 0); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -127,7 +127,7 @@ func since(from, to int64) time.Duration {
 	return time.Duration(max(0, to-from)).Round(time.Millisecond)
 }
 
-// collide tells whether locks of different keys exclude one another, so that
+// collide reports whether locks of different keys exclude one another, so that
 // only one trial can be made at a time.
 func (s Subject) collide(ctx context.Context) (bool, error) {
 	open := func() (impls.Client, error) {

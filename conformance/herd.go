@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// Herd tells how many waiters a release wakes, on average over some releases
+// Herd measures how many waiters a release wakes, on average over some releases
 // with so many waiters: those that come to StepWoken. It is 0 for a recipe
 // whose waiters ask again by themselves, about 1 for a queue, and waiters where
 // all watch the same. What Measure says of client processes holds for Herd.

@@ -23,7 +23,7 @@ func leaseEnd(t T, s Subject) {
 		end := h.LeaseEnd()
 		release(t, h)
 		if end.IsZero() {
-			t.Logf("the recipe cannot tell when its lease ends")
+			t.Logf("the recipe does not know when its lease ends")
 			return
 		}
 		if !end.After(opened) || !end.Before(after.Add(s.Config.TTL)) {
@@ -67,7 +67,7 @@ func expiry(t T, s Subject) {
 }
 
 func extend(t T, s Subject) {
-	s.untilTold(t, func() bool { return seenExtended(t, s) })
+	s.untilDecided(t, func() bool { return seenExtended(t, s) })
 }
 
 // seenExtended reports whether it saw a lease live on: a slow machine may let it
@@ -106,12 +106,12 @@ func seenExtended(t T, s Subject) bool {
 }
 
 func keptSession(t T, s Subject) {
-	s.untilTold(t, func() bool { return seenKept(t, s) })
+	s.untilDecided(t, func() bool { return seenKept(t, s) })
 }
 
 // seenKept reports whether it saw a session live on. Where the lock answers another
 // client only after half a TTL, or this process stands still for as long, its
-// renewals may come too late, and nothing can be told.
+// renewals may come too late, and nothing is decided.
 func seenKept(t T, s Subject) bool {
 	key := s.key(t)
 	a, b := s.open(t), s.open(t)
@@ -155,15 +155,15 @@ func seenKept(t T, s Subject) bool {
 	return true
 }
 
-// untilTold repeats what a slow machine may spoil.
-func (s Subject) untilTold(t T, told func() bool) {
+// untilDecided repeats what a slow machine may spoil.
+func (s Subject) untilDecided(t T, decided func() bool) {
 	t.Helper()
 	for range tries {
-		if told() {
+		if decided() {
 			return
 		}
 	}
-	t.Fatalf("nothing can be told: %d times the machine was too slow for a lease of %v", tries, s.Config.TTL)
+	t.Fatalf("undecided: %d times the machine was too slow for a lease of %v", tries, s.Config.TTL)
 }
 
 func lostSession(t T, s Subject) {
@@ -185,7 +185,7 @@ func lostSession(t T, s Subject) {
 	select {
 	case <-old.Lost():
 	case <-ctx.Done():
-		t.Fatalf("the client that was cut off was not told within %v", s.Patience)
+		t.Fatalf("the client that was cut off did not learn of the loss within %v", s.Patience)
 	}
 	net.set(alive)
 	if err := s.cleanup(t, a, key, old.Attempt()); err == nil {

@@ -44,7 +44,7 @@ func about(ps ...impls.Property) []impls.Property { return ps }
 
 // Measure measures which properties a lock has, with client processes of its
 // own, and compares them with what its recipe promises: a finding for each of
-// impls.Properties that the options leave, in that order. The error tells that
+// impls.Properties that the options leave, in that order. The error says that
 // nothing could be measured at all: no client process, no server.
 //
 // The client processes are the running executable, started again, which
@@ -54,7 +54,7 @@ func about(ps ...impls.Property) []impls.Property { return ps }
 //
 // It takes a few TTLs, and Subject.Grace more if the lock lacks something that
 // shows by waiting. Available is measured last, since it takes servers away:
-// nobody else may use them then. Measure may be called for several locks at
+// no other client may use them then. Measure may be called for several locks at
 // once.
 func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) {
 	h, err := newHarness(ctx, s)
@@ -85,7 +85,7 @@ func Measure(ctx context.Context, s Subject, opts ...Option) ([]Finding, error) 
 	return list, ctx.Err()
 }
 
-// promised reports whether the recipe promises p here: nobody can promise to
+// promised reports whether the recipe promises p here: no lock can promise to
 // go on without the only server, and any may where others take its place.
 func (h *harness) promised(p impls.Property) bool {
 	if p != impls.Available {

@@ -17,7 +17,7 @@ import (
 
 // TestMemberKilled kills one of three servers, which may be their leader, while
 // clients of all three contend for a lock that promises to go on, and numbers
-// its grants: nobody holds the lock beside another, tokens grow, and
+// its grants: no two clients hold the lock at once, tokens grow, and
 // everybody goes on with the two that are left.
 func TestMemberKilled(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func mutants() map[string]struct {
 				return imagined{key, a}, nil
 			}
 		}}},
-		"cleans up whoever holds": {"symmetric", mutant{
+		"cleans up any holder": {"symmetric", mutant{
 			client: func(c *mutantClient) {
 				inner := c.cleanup
 				c.cleanup = func(ctx context.Context, key string, _ impls.Attempt) error {
@@ -199,7 +199,7 @@ func mutants() map[string]struct {
 		}}},
 		"does not extend":       {"extend", mutant{hold: func(h *mutantHold) { h.extend = nothing }}},
 		"does not renew itself": {"kept session", mutant{info: func(i *impls.Info) { i.Bound = impls.BoundSession }, hold: unextendable}},
-		"does not tell of a loss": {"lost session", mutant{info: func(i *impls.Info) {
+		"does not report a loss": {"lost session", mutant{info: func(i *impls.Info) {
 			i.Bound, i.Properties = impls.BoundSession, append(i.Properties, impls.SignalsLoss)
 		}, hold: unextendable}},
 	}

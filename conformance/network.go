@@ -15,11 +15,11 @@ type state int32
 
 const (
 	alive state = iota
-	// deaf: what is sent arrives, what is answered is lost.
-	deaf
-	// dead: nothing arrives in either direction, and nobody can connect.
+	// muted: requests arrive, answers are lost.
+	muted
+	// dead: nothing arrives in either direction, and no connection can be made.
 	dead
-	// unplugged: connections end, and nobody can connect.
+	// unplugged: connections end, and no connection can be made.
 	unplugged
 )
 

@@ -160,7 +160,7 @@ func atPlaces(info impls.Info, places []place) []procedure {
 }
 
 // come has a client acquire, and be held at a place of that. It returns the
-// acquire, and the hold of another that still has the key, nil if nobody has.
+// acquire, and the hold of another that still has the key, nil if no client has it.
 // ok is false if the client did not come there this time.
 func (t *trial) come(a *remote, key string, p place) (got, holder *call, ok bool) {
 	switch p.state {
@@ -282,7 +282,7 @@ func overtaken(t *trial, p place, stopped bool) {
 }
 
 // passedWaits is how often a client that is held has come to wait. A process
-// that is stopped cannot tell; then the next wait counts, whichever it is.
+// that is stopped cannot report it; then the next wait counts, whichever it is.
 func (t *trial) passedWaits(a *remote, stopped bool) int {
 	if stopped {
 		return 1

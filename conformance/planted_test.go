@@ -109,7 +109,7 @@ func planted() []lacking {
 				return h, err
 			}
 		}}),
-		plant("takes-a-ghost-with-it", impls.CleansUp, mutant{open: forAnHour, client: func(c *mutantClient) {
+		plant("takes-a-leftover-with-it", impls.CleansUp, mutant{open: forAnHour, client: func(c *mutantClient) {
 			inner, ghosts := c.acquire, sync.WaitGroup{}
 			c.acquire = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
 				h, err := inner(ctx, key, a)
@@ -141,7 +141,7 @@ func planted() []lacking {
 	}
 }
 
-// forAnHour makes leases that nobody waits for.
+// forAnHour makes leases that no test waits for.
 func forAnHour(cfg *impls.Config) { cfg.TTL = time.Hour }
 
 // shorten gives the attempt a lease of the TTL that was asked for.

@@ -17,7 +17,7 @@ import (
 // under the race detector is slow on a busy machine.
 const startLimit = 30 * time.Second
 
-// errNoHook tells what a program lacks whose processes do not become clients.
+// errNoHook says what a program lacks whose processes do not become clients.
 var errNoHook = errors.New(`the program does not become a client process when it is started again: add to it
 
 	func TestMain(m *testing.M) {

@@ -62,7 +62,7 @@ const (
 	doAt      verb = "at"      // answered once it is held at the step
 	doReach   verb = "reach"   // answered once it has come to a step so many times
 	doSteps   verb = "steps"   // how often it has come to each step
-	doLost    verb = "lost"    // answered once the lock has told the loss of a hold
+	doLost    verb = "lost"    // answered once the lock has reported the loss of a hold
 	doCancel  verb = "cancel"  // the call under way
 	doNetwork verb = "network" // change the client's network
 )
@@ -94,11 +94,11 @@ type answer struct {
 
 	Sent, Returned int64
 	Fence          uint64 `json:",omitempty"`
-	// LeaseEnd is 0 if the recipe cannot tell. Lost is when the loss was told,
-	// 0 if it was not. Tells says that there is a channel that could.
+	// LeaseEnd is 0 if the recipe does not know it. Lost is when the loss was
+	// reported, 0 if it was not. Signals: there is a channel that could.
 	LeaseEnd int64 `json:",omitempty"`
 	Lost     int64 `json:",omitempty"`
-	Tells    bool  `json:",omitempty"`
+	Signals  bool  `json:",omitempty"`
 
 	Depth  int                `json:",omitempty"`
 	Passed []impls.Step       `json:",omitempty"` // the steps that the call came to, each once

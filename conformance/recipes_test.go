@@ -89,7 +89,7 @@ func TestRecipes(t *testing.T) {
 				})
 			}
 			measuring.Wait()
-			// Nobody else may use the servers now.
+			// No other client may use the servers now.
 			for _, r := range recipes {
 				s := subject(t, r)
 				if len(cfg.Addresses) > 1 && !r.Info().Promises(impls.Available) && !slices.Contains(r.Info().AvailableOn, p.topology) {

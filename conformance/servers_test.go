@@ -34,7 +34,7 @@ func shortest(t *testing.T, r impls.Recipe, lim impls.Limits) time.Duration {
 	t.Helper()
 	var err error
 	for _, ttl := range []time.Duration{1, 2, 3, 4, 5, 6} {
-		// A session that a machine under load cannot keep alive tells nothing.
+		// A session that a machine under load cannot keep alive proves nothing.
 		if r.Info().Bound == impls.BoundSession && ttl < 2 {
 			continue
 		}

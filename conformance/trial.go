@@ -24,7 +24,7 @@ type trial struct {
 }
 
 // try makes a trial, more than once if it comes to nothing, and returns what
-// it saw; the error tells why it came to nothing.
+// it saw; the error says why it came to nothing.
 func (h *harness) try(ctx context.Context, f func(*trial)) ([]seen, error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -85,7 +85,7 @@ func (t *trial) see(p impls.Property, a Answer, format string, args ...any) {
 	t.saw = append(t.saw, seen{p, a, fmt.Sprintf(format, args...)})
 }
 
-// key prepares a key that nobody used before.
+// key prepares a new key.
 func (t *trial) key() string {
 	key := "conformance." + attempt().String()
 	cfg := t.Config
@@ -126,7 +126,7 @@ func (t *trial) open(p *process) *remote {
 	return c
 }
 
-// within waits for calls, and tells whether all were answered in time.
+// within waits for calls, and reports whether all were answered in time.
 func (t *trial) within(limit time.Duration, calls ...*call) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -198,7 +198,7 @@ func (t *trial) freeInTime(c *call) answer {
 	return ans
 }
 
-// look tells the state of a hold.
+// look returns the state of a hold.
 func (t *trial) look(c *call) answer { return t.must("look at a hold", c.hold(doLook, 0)) }
 
 // clean repeats the clean-up that a call owes, if it does, until its answer is
@@ -299,7 +299,7 @@ func inLease(h answer, stamp int64) bool {
 	return (h.LeaseEnd == 0 || h.LeaseEnd > stamp) && (h.Lost == 0 || h.Lost > stamp)
 }
 
-// guarded probes the key while it is to be held, and tells whether it was
+// guarded probes the key while it is to be held, and reports whether it was
 // refused. If the holder's lease was over by then, the machine was too slow
 // and the trial comes to nothing.
 func (t *trial) guarded(c *remote, key string, holder *call) bool {

@@ -109,7 +109,7 @@ func refusal(t *trial) {
 	t.see(impls.NonBlocking, No, "%d times a try of a held lock was not answered before the holder released it, %v later", tries, settleFor)
 }
 
-// releasedTwice releases what was released, with nobody there and with a
+// releasedTwice releases what was released, with no other client and with a
 // successor.
 func releasedTwice(t *trial) {
 	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
@@ -154,7 +154,7 @@ func unheardRefusal(t *trial) {
 	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
 	held := t.acquire(a, key)
 	defer t.keep(held)()
-	b.order(order{Do: doNetwork, Network: deaf})
+	b.order(order{Do: doNetwork, Network: muted})
 	try := b.begin(doTry, answerLimit, key)
 	if t.answered("try", try).Unsupported {
 		try = b.begin(doAcquire, answerLimit, key)
@@ -166,13 +166,13 @@ func unheardRefusal(t *trial) {
 	}
 	cleaned, ok := t.clean(try)
 	if !t.guarded(c, key, held) {
-		t.see(impls.Symmetric, No, "a client that did not hear that the lock was refused to it cleaned up, and so freed the holder's (the clean-up answered %s)", cleaned.Outcome)
+		t.see(impls.Symmetric, No, "a client that did not receive the refusal cleaned up, and so freed the holder's (the clean-up answered %s)", cleaned.Outcome)
 		return
 	}
 	if !ok {
 		t.nothing("the clean-up had no definite answer: %s", cleaned.Error)
 	}
-	t.see(impls.Symmetric, Yes, "a client that did not hear that the lock was refused to it cleaned up, and the holder kept it")
+	t.see(impls.Symmetric, Yes, "a client that did not receive the refusal cleaned up, and the holder kept it")
 	t.free(held)
 }
 
@@ -208,7 +208,7 @@ func extended(t *trial) {
 	t.see(impls.Extends, Yes, "extended %d times, the lock was held for %v with a TTL of %v", renewed, since(start, t.clock.Now()), t.Config.TTL)
 }
 
-// refused probes the key after it was extended, and tells whether it was
+// refused probes the key after it was extended, and reports whether it was
 // refused, and when it was granted if not. The lease is a TTL again, whatever
 // the hold says.
 func (t *trial) refused(c *remote, key string, extension answer) (at int64, ok bool) {
@@ -222,7 +222,7 @@ func (t *trial) refused(c *remote, key string, extension answer) (at int64, ok b
 	return got.Reply.Returned, false
 }
 
-// notRevived extends a hold whose lease is over, before somebody else is
+// notRevived extends a hold whose lease is over, before another client is
 // granted the lock and after. Before, it may still be the holder's: then it
 // must be so for others too.
 func notRevived(t *trial) {
@@ -230,7 +230,7 @@ func notRevived(t *trial) {
 	held := t.acquire(a, key)
 	probe := t.answered("extend", held.hold(doExtend, 0))
 	if probe.Unsupported {
-		return // which extended tells
+		return // which extended reports
 	}
 	t.pause(t.bound() + t.Config.TTL/8)
 	if late := t.answered("extend", held.hold(doExtend, 0)); late.ok() {

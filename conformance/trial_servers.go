@@ -16,11 +16,11 @@ func (t *trial) recovery() time.Duration { return t.bound() + 3*t.Grace }
 func available(t *trial) {
 	n := len(t.Config.Addresses)
 	if n < 2 {
-		t.see(impls.Available, No, "one server serves it, and without that nobody can lock")
+		t.see(impls.Available, No, "one server serves it, and without that no client can lock")
 		return
 	}
 	if t.Servers == nil {
-		t.nothing("nobody may take a server away: Subject.Servers is nil")
+		t.nothing("no server can be taken away: Subject.Servers is nil")
 	}
 	key := t.key()
 	var clients []*remote
@@ -74,7 +74,7 @@ func (t *trial) whole() {
 }
 
 // locksAgain acquires and releases, again and again until both worked, and
-// tells when.
+// returns when.
 func (t *trial) locksAgain(c *remote, key string) (at int64, ok bool) {
 	deadline := time.Now().Add(t.recovery())
 	for time.Now().Before(deadline) {

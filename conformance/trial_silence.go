@@ -37,11 +37,11 @@ func (t *trial) succession(a *remote, next *call, where string) {
 	t.granted(next, t.clock.Now(), where)
 }
 
-// granted tells whether somebody is granted the lock after a death.
+// granted sees whether a client is granted the lock after a death.
 func (t *trial) granted(next *call, died int64, where string) {
 	switch {
 	case !t.within(t.long(), next):
-		t.see(impls.DeadlockFree, No, "a client was killed %s, and nobody was granted it in the %v after; %s", where, since(died, t.clock.Now()), t.boundWords())
+		t.see(impls.DeadlockFree, No, "a client was killed %s, and no client was granted it in the %v after; %s", where, since(died, t.clock.Now()), t.boundWords())
 	case next.Err != nil:
 		t.nothing("acquire after a death: %w", next.Err)
 	case !next.Reply.ok():
@@ -68,7 +68,7 @@ func silentHolder(t *trial) {
 	stopped := t.clock.Now()
 	lost := held.hold(doLost, 0)
 	if !t.within(t.long(), next) {
-		t.see(impls.Expiry, No, "the holder's process was stopped, and nobody was granted the lock in the %v after; %s", since(stopped, t.clock.Now()), t.boundWords())
+		t.see(impls.Expiry, No, "the holder's process was stopped, and no client was granted the lock in the %v after; %s", since(stopped, t.clock.Now()), t.boundWords())
 		return
 	}
 	if !next.granted() {
@@ -81,22 +81,22 @@ func silentHolder(t *trial) {
 	if err := a.Resume(); err != nil {
 		t.nothing("let the holder go on: %w", err)
 	}
-	t.told(held, lost, "its process went on")
+	t.signalled(held, lost, "its process went on")
 	t.saysLost(held, next, t.free(held))
 }
 
-// told sees whether the lock tells a holder of its loss by itself.
-func (t *trial) told(held, lost *call, after string) {
+// signalled sees whether the lock reports its loss to a holder by itself.
+func (t *trial) signalled(held, lost *call, after string) {
 	from := t.clock.Now()
 	switch {
-	case !held.Reply.Tells:
-		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and its hold has no channel that could tell")
+	case !held.Reply.Signals:
+		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and its hold has no channel to signal it")
 	case !t.within(t.Config.TTL+t.Grace, lost):
-		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not told", since(from, t.clock.Now()), after)
+		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not signalled", since(from, t.clock.Now()), after)
 	case lost.Err != nil:
 		t.nothing("listen to a loss: %w", lost.Err)
 	default:
-		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was told %v after %s", since(from, lost.Reply.Returned), after)
+		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was signalled %v after %s", since(from, lost.Reply.Returned), after)
 	}
 }
 
@@ -132,14 +132,14 @@ func cutOff(t *trial) {
 	a.order(order{Do: doNetwork, Network: unplugged})
 	if !t.within(t.long(), next) {
 		for _, p := range about(impls.SignalsLoss, impls.ReportsLost) {
-			t.see(p, NotApplicable, "the lock cannot be lost: the holder's connections were cut for %v, and nobody was granted it", t.long())
+			t.see(p, NotApplicable, "the lock cannot be lost: the holder's connections were cut for %v, and no client was granted it", t.long())
 		}
 		return
 	}
 	if !next.granted() {
 		t.nothing("the waiter was not granted the lock: %s", next.Reply.Error)
 	}
-	t.told(held, lost, "its connections were cut")
+	t.signalled(held, lost, "its connections were cut")
 	a.order(order{Do: doNetwork, Network: alive})
 	t.saysLost(held, next, t.free(held))
 	if !t.guarded(c, key, next) {
@@ -169,7 +169,7 @@ func lateRelease(t *trial) {
 func (t *trial) late(a, b, c *remote, key string, held, release *call, where string) {
 	next := b.begin(doAcquire, t.forever(), key)
 	if !t.within(t.long(), next) || !next.granted() {
-		return // nobody succeeds a silent holder: it can free no successor's lock
+		return // no client succeeds a silent holder: it can free no successor's lock
 	}
 	a.goOn()
 	if err := a.Resume(); err != nil {

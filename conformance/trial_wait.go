@@ -92,7 +92,7 @@ func leaves(t *trial, how string, limit time.Duration) {
 		t.see(impls.Symmetric, No, "a waiter that was ended %s took the lock from its holder", how)
 	}
 	t.free(held)
-	// Again and again: a ghost that goes on waiting takes the lock in between.
+	// Again and again: a leftover attempt that goes on waiting takes the lock in between.
 	const looks = 5
 	for range looks {
 		for who, r := range map[string]*remote{"another": c, "the waiter itself": b} {
@@ -113,7 +113,7 @@ const queued = 7
 // inOrder has waiters come one after another, and sees in which order they are
 // served. Waiters come slowly, so that a lock that lets its waiters ask anew
 // once in a while shows it; and if that was out of order, more slowly still,
-// lest a busy machine spoil the order in which they come.
+// so that a busy machine does not spoil the order in which they come.
 func inOrder(t *trial) {
 	var last []int
 	for _, gap := range []time.Duration{250 * time.Millisecond, 600 * time.Millisecond} {

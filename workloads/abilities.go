@@ -14,7 +14,7 @@ type abilities struct {
 	batcher    impls.Batcher
 }
 
-// abilitiesFor finds what a kind of load needs of a client, or tells that the
+// abilitiesFor finds what a kind of load needs of a client, or reports that the
 // recipe lacks it, which is errors.ErrUnsupported.
 func abilitiesFor(kind, recipe string, lock impls.Client) (a abilities, err error) {
 	able, what := true, ""

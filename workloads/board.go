@@ -51,7 +51,7 @@ type Status struct {
 
 // Board shows, in memory that the worker processes share with the controller,
 // what each client is doing. A client writes its own slot with a few stores and
-// no message; anybody may read at any time.
+// no message; any process may read at any time.
 //
 // While a process is stopped its slots stand still, and one that says Holding
 // has not sent its release: the slot turns to Holding after the grant is

@@ -170,7 +170,7 @@ func TestCleanUpHasAnEnd(t *testing.T) {
 	}
 }
 
-// What hangs on a session lives as long as that: whoever left it there would wait
+// A lock that hangs on a session lives as long as that: a client that left it would wait
 // behind himself.
 func TestCleanUpOutlastsALease(t *testing.T) {
 	sc := testScenario(1, 1)
@@ -188,7 +188,7 @@ func TestCleanUpOutlastsALease(t *testing.T) {
 	}
 }
 
-// A client that is told of its loss writes nothing more, but still releases.
+// A client that learns of its loss writes nothing more, but still releases.
 func TestLossEndsTheWork(t *testing.T) {
 	sc := testScenario(1, 1)
 	sc.Workload = scenario.Load{Kind: scenario.GuardedCounter, Keys: 1, Guard: "both", Hold: scenario.Dist{A: time.Hour}}
@@ -354,7 +354,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 	w.close()
 }
 
-func TestOpenErrorsAreTold(t *testing.T) {
+func TestOpenErrorsAreReported(t *testing.T) {
 	b := prepare(t, testScenario(2, 1))
 	s := &script{opened: func() error { return errors.New("no such host") }}
 	if _, err := openWorker(context.Background(), b.specs()[0], only(s)); err == nil || !strings.Contains(err.Error(), "no such host") {

@@ -181,7 +181,7 @@ func TestSkewedClient(t *testing.T) {
 	}
 }
 
-// slowToClose is a recipe whose client is closed when it is told to be.
+// slowToClose is a recipe whose client closes only when the test lets it.
 type slowToClose struct {
 	*script
 	closing, close chan struct{}
@@ -213,7 +213,7 @@ func TestCommandWhileClosing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hear := func() (r report) {
+	receive := func() (r report) {
 		t.Helper()
 		if err := out.Decode(&r); err != nil {
 			t.Fatal(err)
@@ -221,17 +221,17 @@ func TestCommandWhileClosing(t *testing.T) {
 		return r
 	}
 	say(order{Spec: &b.specs()[0]})
-	if r := hear(); !r.Ready {
+	if r := receive(); !r.Ready {
 		t.Fatalf("%+v", r)
 	}
 	say(order{Stop: true})
 	<-s.closing
 	say(order{Command: &command{Serial: 9}})
-	if r := hear(); r.Answer == nil || r.Answer.Serial != 9 || r.Answer.Error != "" {
+	if r := receive(); r.Answer == nil || r.Answer.Serial != 9 || r.Answer.Error != "" {
 		t.Errorf("%+v", r)
 	}
 	close(s.close)
-	if r := hear(); r.Sample == nil {
+	if r := receive(); r.Sample == nil {
 		t.Errorf("%+v", r)
 	}
 	if err := <-ended; err != nil {
@@ -283,7 +283,7 @@ func TestSourceAndProxy(t *testing.T) {
 	}
 }
 
-// Renewals are the extends of the hold that they kept, told where the client's
+// Renewals are the extends of the hold that they kept, recorded where the client's
 // own calls leave room for them.
 func TestRenewalsAreRecorded(t *testing.T) {
 	b := prepare(t, testScenario(1, 1))

@@ -16,5 +16,5 @@
 // Histograms are derived from the history after the run.
 //
 // It may import supervise, impls, faultnet, scenario and history. It names no
-// recipe: whoever starts a worker passes a catalogue in.
+// recipe: the program that starts a worker passes a catalogue in.
 package workloads

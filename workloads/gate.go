@@ -11,13 +11,13 @@ import (
 )
 
 // gate is the one place of a board at which a client can be caught: the first
-// one to come to a named step of its recipe, or the nth, stands there until it
-// is let go. No signal from outside could hit so small a place; one that stands
-// there can be stopped or killed at leisure.
+// one to reach a named step of its recipe, or the nth, waits there until the
+// gate opens. No signal from outside could hit so small a place; a client that
+// waits there can be stopped or killed with ease.
 //
-// Its word is 0 while nobody is wanted. It holds the step's number, counted
-// from 1, how many have to come, and once the last of them has come, who it is,
-// and then that the rest can be read.
+// Its word is 0 while the gate is not armed. Otherwise it holds the step's
+// number, counted from 1, how many clients have to come, and once the last of
+// them has come, its number, and then that the other fields can be read.
 type gate struct {
 	word    atomic.Uint64
 	key     atomic.Uint64 // of the call under way
@@ -37,14 +37,14 @@ const (
 	gateLook = 100 * time.Microsecond
 )
 
-// come is called by a client that has come to a step, with the key and the
-// attempt of the call under way. It returns when the client may go on, which may
-// be never, and tells whether it had to stand there.
+// come is called by a client at a step, with the key and the attempt of the call
+// under way. It returns when the client may go on, which may be never, and
+// reports whether it had to wait.
 func (g *gate) come(client uint32, step int, key uint32, a *history.Attempt) (stood bool) {
 	for {
 		w := g.word.Load()
 		if w&gateStep != uint64(step)+1 || w&gateTaken != 0 {
-			return false // nobody is wanted here, or another came first
+			return false // not armed for this step, or another client came first
 		}
 		if w>>gateCountShift&gateCount > 1 {
 			if g.word.CompareAndSwap(w, w-1<<gateCountShift) {
@@ -74,8 +74,8 @@ func (g *gate) stand(mine uint64, key uint32, a *history.Attempt) {
 }
 
 // Arm makes the gate catch the nth client from now on that comes to a step (0
-// and 1: the first), by the step's number in Steps. The error tells that nobody
-// can count so far.
+// and 1: the first), by the step's number in Steps. The error says that a
+// gate cannot count so far.
 func (b *Board) Arm(step, nth int) error {
 	if nth < 0 || nth > gateCount {
 		return fmt.Errorf("wait for client %d at a step: a gate counts to %d", nth, gateCount)
@@ -99,7 +99,7 @@ func (b *Board) Caught() (Status, bool) {
 	return st, true
 }
 
-// Disarm makes the gate catch nobody any more. It reports false if a client has
+// Disarm makes the gate catch no client any more. It reports false if a client has
 // come.
 func (b *Board) Disarm() bool {
 	w := b.head.gate.word.Load()

@@ -68,7 +68,7 @@ func (a *able) CleanupAll(_ context.Context, keys []string, at impls.Attempt) er
 	return a.Cleanup(context.Background(), keys[0], at)
 }
 
-// words tells what was recorded from the first call on, n calls.
+// words lists what was recorded from the first call on, n calls.
 func words(h *history.History, n int) (list []string) {
 	names := map[history.Attempt]string{}
 	for _, c := range h.Calls[:min(n, len(h.Calls))] {
@@ -220,7 +220,7 @@ func TestReadWriteRounds(t *testing.T) {
 	}
 }
 
-// Who is told that the lock is held comes again after its think, not after the
+// A client that finds the lock held comes again after its think, not after the
 // lock's own wait.
 func TestTryStorm(t *testing.T) {
 	sc := testScenario(1, 1)
@@ -241,7 +241,7 @@ func TestTryStorm(t *testing.T) {
 }
 
 // Waits of a churn end within the limit, about half of them by a deadline that
-// the lock is told, half by being called off.
+// the lock knows, half by being called off.
 func TestChurn(t *testing.T) {
 	sc := testScenario(1, 1)
 	sc.Workload = scenario.Load{Kind: scenario.Churn, Keys: 1, AcquireLimit: scenario.Duration(2 * time.Millisecond)}
@@ -286,7 +286,7 @@ func TestUnsupportedLoads(t *testing.T) {
 	}
 }
 
-// The clients of a worker share what they are told to share, and it is closed
+// The clients of a worker share what the scenario says, and it is closed
 // after them.
 func TestSharedConnections(t *testing.T) {
 	for _, n := range []int{0, 3} {

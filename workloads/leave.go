@@ -47,7 +47,7 @@ func (c *client) release() {
 
 // cleanUp asks until it is certain that nothing of the attempt is left, or
 // until the lease must have ended it: a session's does not end while the client
-// lives and is heard of, so that there only the load's end ends the asking. Each
+// lives and renews it, so that there only the load's end ends the asking. Each
 // try is a call of the history.
 func (c *client) cleanUp(a history.Attempt) {
 	leave := int64(c.spec.Scenario.TTL.D() + leavePatience)
@@ -70,7 +70,7 @@ func (c *client) cleanUp(a history.Attempt) {
 		if c.res.Outcome == history.Released || c.res.Outcome == history.Lost {
 			return
 		}
-		// After the load's end nobody waits longer than for the lease either.
+		// After the load's end no client waits longer than for the lease either.
 		if now >= min(giveUp, c.phases.end.Load()+leave) {
 			return
 		}

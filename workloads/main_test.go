@@ -39,7 +39,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !cond(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
@@ -285,7 +285,7 @@ func (s *script) Close() error {
 	return nil
 }
 
-// fakeHold is a hold whose fate a test decides.
+// fakeHold is a hold whose end a test decides.
 type fakeHold struct {
 	attempt  impls.Attempt
 	fence    uint64

@@ -62,7 +62,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	)
 	for i, id := range s.Clients {
 		wg.Go(func() {
-			_ = l.system.Sleep(ctx, openAfter(s.Scenario, id)) // open tells if ctx has ended
+			_ = l.system.Sleep(ctx, openAfter(s.Scenario, id)) // open returns an error if ctx has ended
 			gate <- struct{}{}
 			defer func() { <-gate }()
 			if w.clients[i], errs[i] = o.open(ctx, id); errs[i] != nil {

@@ -34,7 +34,7 @@ type Pool struct {
 
 // StartPool starts all worker processes side by side and returns when every
 // client of every worker is connected and ready. If one fails, or ctx ends
-// first, all are ended and the error tells which failed and why.
+// first, all are ended and the error names which failed and why.
 func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	if len(o.Command) == 0 || len(o.Specs) == 0 {
 		return nil, errors.New("start the workers: no command, or no worker to start")
@@ -87,7 +87,7 @@ func StartPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 // Go lets the load begin. The three stamps are CLOCK_MONOTONIC, as a
 // history.Clock gives them: the first call, the beginning of the measured
 // window, and its end. A worker that is dead by now is no error here: Wait
-// tells.
+// reports it.
 func (p *Pool) Go(start, windowStart, end int64) error {
 	if start > windowStart || windowStart >= end {
 		return fmt.Errorf("start the load: the window [%d, %d) after a start at %d is none", windowStart, end, start)
@@ -192,7 +192,7 @@ func (m *member) received(r report) {
 	m.report.Ready = true
 }
 
-// failure tells why the worker ended, as the worker reported it if it did.
+// failure returns why the worker ended, in its own report if there is one.
 func (m *member) failure() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

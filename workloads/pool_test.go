@@ -167,7 +167,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// While a process is stopped, a slot that says holding tells the truth: no
+// While a process is stopped, a slot that says holding is right: no
 // release of that attempt was begun.
 func TestStoppedHolderHasNotReleased(t *testing.T) {
 	sc := testScenario(2, 2)
@@ -214,7 +214,7 @@ func TestPoolWithAWorkerThatDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-b.pool.Process(1).Done()
-	b.pool.Stop() // the dead one cannot hear it, which is no error
+	b.pool.Stop() // the dead one cannot read it, which is no error
 	samples := b.wait(t)
 	if len(samples) != 3 || samples[0].Error != "" || samples[1].Error == "" || samples[2].Error != "" {
 		t.Errorf("samples %+v", samples)

@@ -55,5 +55,5 @@ func (r report) ReplyTo() uint64 {
 }
 
 // EnvWorker is set to 1 in the environment of every worker process, so that a
-// test binary can tell that it was started as one; see MainIfWorker.
+// test binary knows that it was started as one; see MainIfWorker.
 const EnvWorker = "LOCKBENCH_WORKER"

@@ -6,7 +6,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// phases tell to which part of the run a stamp belongs. The end comes nearer
+// phases say to which part of the run a stamp belongs. The end comes nearer
 // when the load is stopped early.
 type phases struct {
 	windowStart int64
@@ -27,7 +27,7 @@ func (p *phases) flags(stamp int64) history.Flags {
 // doing to its slot of the board, in the order that the board promises.
 //
 // A call's phase is only known from its invoke stamp, so its flag is written
-// with the return; a call that stays open has none, but its stamp tells.
+// with the return; a call that stays open has none, but its stamp decides.
 type recorder struct {
 	hist   *history.Writer
 	clock  history.Clock

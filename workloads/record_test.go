@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// The board shows of a round what is on record, and nothing sooner: whoever
+// The board shows of a round what is on record, and nothing sooner: a reader that
 // stops a process by it relies on that.
 func TestBoardShowsWhatIsOnRecord(t *testing.T) {
 	board := must[*Board](t)(CreateBoard(filepath.Join(t.TempDir(), "board"), 1))

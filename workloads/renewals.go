@@ -23,19 +23,19 @@ type renewal struct {
 // goroutine, for a client's history has one writer.
 type renewals struct {
 	clock history.Clock
-	told  chan renewal
+	seen  chan renewal
 }
 
 func newRenewals(clock history.Clock) renewals {
-	return renewals{clock: clock, told: make(chan renewal, renewalsKept)}
+	return renewals{clock: clock, seen: make(chan renewal, renewalsKept)}
 }
 
-// Renewed implements impls.Renewals. If nobody has recorded anything for so long
+// Renewed implements impls.Renewals. If the client has recorded nothing for so long
 // that there is no room, the newest answer is left out: a lease then seems to
-// end sooner than it does, and what is told of it is no less true.
+// end sooner than it does, and what is recorded of it is no less true.
 func (r renewals) Renewed(_ string, a impls.Attempt, sent time.Time, err error) {
 	select {
-	case r.told <- renewal{attempt: a, sent: sent, at: r.clock.Now(), err: err}:
+	case r.seen <- renewal{attempt: a, sent: sent, at: r.clock.Now(), err: err}:
 	default:
 	}
 }
@@ -55,11 +55,11 @@ func (c *client) renewed(r renewal) error {
 	return nil
 }
 
-// catchUp records the renewals that were told since the client last looked.
+// catchUp records the renewals that came since the client last looked.
 func (c *client) catchUp() {
 	for c.err == nil {
 		select {
-		case r := <-c.renewals.told:
+		case r := <-c.renewals.seen:
 			c.err = c.renewed(r)
 		default:
 			return

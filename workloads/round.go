@@ -54,7 +54,7 @@ func (c *client) draw(intended int64) {
 	w.key = c.keys.next(c.id, c.keyRand)
 }
 
-// round is one acquire and all that follows from it; granted tells that it got
+// round is one acquire and all that follows from it; granted says that it got
 // the lock.
 func (c *client) round(intended int64) (granted bool) {
 	c.draw(intended)

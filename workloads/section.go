@@ -14,12 +14,12 @@ type section struct {
 	gone bool // the client knows that it has lost the lock, and works no more
 }
 
-// newest is the grant that tells of the lock: where a client locked several
+// newest is the grant that reports the state of the lock: where a client locked several
 // times over, the one that is younger than every renewal before it.
 func (s *section) newest() *grant { return &s.grants[len(s.grants)-1] }
 
 // wait holds the lock until the stamp, or until the loss of it is observed, or
-// the load is stopped. Renewals are recorded as they are told.
+// the load is stopped. Renewals are recorded as they come.
 func (s *section) wait(until int64) {
 	for !s.observe() && s.err == nil {
 		left := time.Duration(until - s.clock.Now())
@@ -34,8 +34,8 @@ func (s *section) wait(until int64) {
 		s.timer.Reset(max(left, 0))
 		select {
 		case <-s.timer.C:
-		case <-s.newest().lost: // nil if the recipe cannot tell
-		case r := <-s.renewals.told:
+		case <-s.newest().lost: // nil if the recipe does not report it
+		case r := <-s.renewals.seen:
 			s.err = s.renewed(r)
 		case <-s.quit:
 			s.observe()
@@ -53,8 +53,8 @@ func (s *section) hold(granted int64, d time.Duration) {
 	}
 }
 
-// observe looks whether the hold is lost, as the lock tells or, if the load
-// watches it, as the lease's end tells, and records it the first time, for
+// observe looks whether the hold is lost, as the lock reports or, if the load
+// watches it, by the lease's end, and records it the first time, for
 // every grant: they are of one lock. The lease's end is asked anew each time,
 // since renewals move it.
 func (s *section) observe() bool {
@@ -93,7 +93,7 @@ type guard struct {
 
 type guardCell struct {
 	fenced bool
-	// value is what the section read; known tells that it could.
+	// value is what the section read; known says that it could.
 	value uint64
 	known bool
 }
@@ -129,7 +129,7 @@ func (s *section) read() {
 // write ends the section: it writes one more than it read. A client that knows
 // that it has lost the lock writes nothing, nor where it could not read. It
 // looks once for all registers: a loss seen between two of them would spare
-// one what the other suffers, and nothing could be compared.
+// one what the other waits for, and nothing could be compared.
 func (s *section) write() {
 	lost := s.observe()
 	for i := range s.guard.cells {
@@ -140,7 +140,7 @@ func (s *section) write() {
 	}
 }
 
-// call carries out and records one call on a register; ok tells that the
+// call carries out and records one call on a register; ok says that the
 // register accepted it.
 func (s *section) call(kind history.Kind, fenced bool, value uint64) (read uint64, ok bool) {
 	if s.catchUp(); s.err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// steps is told of every named step that one client comes to. It counts them,
+// steps is called at every named step of one client. It counts them,
 // records when an attempt has its place in the queue, and catches the client
 // where the board's gate says so. Like its client it belongs to one goroutine,
-// but for what is told of StepRenewing, which may come from any.
+// except at StepRenewing, which may come from any.
 type steps struct {
 	rec    *recorder
 	call   *history.Op // under way
@@ -65,7 +65,7 @@ func (s *steps) Reach(_ context.Context, step impls.Step) {
 }
 
 // renew is Reach of StepRenewing. What the client's own goroutine writes is not
-// looked at; the board tells whose hold it is.
+// looked at; the board shows whose hold it is.
 func (s *steps) renew() {
 	p := s.rec.phases
 	// Until the load has its times nothing is counted, nor are they to be read.
@@ -78,13 +78,13 @@ func (s *steps) renew() {
 	}
 }
 
-// place is told that the client has come to a place of its load with an
-// attempt; it tells whether the client had to stand there.
+// place is called when the client has come to a place of its load with an
+// attempt; it reports whether the client had to wait there.
 func (s *steps) place(p impls.Step, key uint32, a *history.Attempt) (stood bool) {
 	return s.gate.word.Load() != 0 && s.gate.come(s.client, slices.Index(s.names, p), key, a)
 }
 
-// begin is told that an acquire is about to be sent.
+// begin is called before an acquire is sent.
 func (s *steps) begin(op *history.Op) {
 	if s.queues {
 		s.open = true
@@ -92,7 +92,7 @@ func (s *steps) begin(op *history.Op) {
 	}
 }
 
-// end is told that it has returned. The error is why not everything of it could
+// end is called after it has returned. The error is why not everything of it could
 // be recorded.
 func (s *steps) end() error {
 	s.open = false

@@ -39,7 +39,7 @@ func TestGateCatchesOne(t *testing.T) {
 		var passed atomic.Int64
 		for c := range uint32(8) {
 			wg.Go(func() {
-				other.head.gate.come(c, 2, 4, &history.Attempt{7}) // nobody is wanted there
+				other.head.gate.come(c, 2, 4, &history.Attempt{7}) // the gate is armed for another step
 				other.head.gate.come(c, 3, 4, &history.Attempt{7})
 				passed.Add(1)
 			})
@@ -49,22 +49,22 @@ func TestGateCatchesOne(t *testing.T) {
 		var ok bool
 		await(t, "the eighth", func() bool { st, ok = b.Caught(); return ok })
 		if st.Key != 4 || st.Attempt != (history.Attempt{7}) || b.Disarm() {
-			t.Fatalf("round %d: caught %+v; or disarmed although somebody stands there", round, st)
+			t.Fatalf("round %d: caught %+v; or disarmed although a client waits there", round, st)
 		}
 		b.Open()
 		wg.Wait()
 		if _, ok := b.Caught(); ok {
-			t.Fatal("the gate is open, and yet somebody is caught")
+			t.Fatal("the gate is open, and yet a client is caught")
 		}
 	}
 	arm(t, b, 3, 1)
 	if !b.Disarm() {
-		t.Error("a gate at which nobody stands could not be disarmed")
+		t.Error("a gate at which no client waits could not be disarmed")
 	}
 	other.head.gate.come(1, 3, 4, &history.Attempt{7}) // and lets everybody pass
 }
 
-// The gate counts: whoever comes before the nth passes.
+// The gate counts: clients before the nth pass.
 func TestGateCounts(t *testing.T) {
 	b := must[*Board](t)(CreateBoard(filepath.Join(t.TempDir(), "board"), 16))
 	defer b.Close()
@@ -92,7 +92,7 @@ func TestGateCounts(t *testing.T) {
 			}
 		}
 		if !b.Disarm() {
-			t.Error("nobody has come that was wanted")
+			t.Error("no client has come to the armed step")
 		}
 	}
 	if b.Arm(2, gateCount+1) == nil || b.Arm(2, -1) == nil {
@@ -141,7 +141,7 @@ func TestRenewalAtTheGate(t *testing.T) {
 	renewing := make(chan struct{})
 	s.acquire = func(_ context.Context, n int) (impls.Hold, error) {
 		if n == 0 {
-			s.cfg.Reach(ctx, impls.StepRenewing) // before anybody wants it
+			s.cfg.Reach(ctx, impls.StepRenewing) // before the gate is armed
 			go func() {
 				defer close(renewing)
 				for ctx.Err() == nil {
@@ -183,7 +183,7 @@ func TestGateRace(t *testing.T) {
 		}()
 		if !b.Disarm() {
 			caught++
-			await(t, "whom it caught", func() bool { _, ok := b.Caught(); return ok })
+			await(t, "a client at the gate", func() bool { _, ok := b.Caught(); return ok })
 			b.Open()
 		}
 		<-done
@@ -220,7 +220,7 @@ func TestClientStandsAtAStep(t *testing.T) {
 	}
 }
 
-// The gate tells the attempt of the call under way, also where the client holds
+// The gate shows the attempt of the call under way, also where the client holds
 // the lock by another one already.
 func TestGateShowsTheCallUnderWay(t *testing.T) {
 	sc := testScenario(1, 1)

@@ -26,7 +26,7 @@ func (c *client) takeOver() {
 	}
 }
 
-// isHolder tells a client of a takeover that keeps its lock until it is killed.
+// isHolder reports whether a client of a takeover keeps its lock until it is killed.
 func isHolder(sc scenario.Scenario, client uint32) bool {
 	return sc.Workload.Kind == scenario.Takeover && int(client) < sc.Clients/2
 }

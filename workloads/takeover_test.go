@@ -79,7 +79,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// A holder that nobody kills lets go when the load ends.
+// A holder that is not killed lets go when the load ends.
 func TestTakeoverWithoutAKill(t *testing.T) {
 	sc := testScenario(4, 2)
 	sc.Workload = scenario.Load{Kind: scenario.Takeover, Keys: 2}

@@ -22,8 +22,8 @@ import (
 var ErrOrphan = errors.New("the controller is gone")
 
 // Main is a worker process: it reads its Spec from stdin, opens the clients
-// that find's recipe gives, says that it is ready, and carries out the
-// controller's orders. Reports go to stdout, which nobody else may write to.
+// of the recipe that find returns, reports that it is ready, and carries out the
+// controller's orders. Reports go to stdout, which nothing else may write to.
 // It returns nil after the load has ended, by itself or by order, and its
 // files are sealed.
 //
@@ -150,7 +150,7 @@ func MainIfWorker(find func(id string) (impls.Recipe, bool)) {
 		return
 	}
 	stdout := os.Stdout
-	os.Stdout = os.Stderr // whoever prints must not print between the reports
+	os.Stdout = os.Stderr // no print may come between the reports
 	if err := Main(context.Background(), os.Stdin, stdout, os.Stderr, find); err != nil {
 		os.Exit(1)
 	}
@@ -286,7 +286,7 @@ func (w *host) close() {
 	}
 }
 
-// nonce tells this process's attempts from those of every other.
+// nonce makes this process's attempts differ from those of every other.
 func nonce() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

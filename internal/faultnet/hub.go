@@ -147,7 +147,7 @@ func (h *hub) leave(p *pair) {
 	delete(h.pairs, p)
 }
 
-// nextSerial numbers connections, to tell their streams apart.
+// nextSerial numbers connections, so that their streams differ.
 func (h *hub) nextSerial() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,7 +30,7 @@ func waiting(t *testing.T) (*Proxy, net.Conn) {
 		}
 	})
 	if !eventually(func() bool { return members(p) == 1 }) {
-		t.Fatal("nobody waits")
+		t.Fatal("no connection waits")
 	}
 	return p, near
 }
@@ -41,7 +41,7 @@ func members(p *Proxy) int {
 	return len(p.hub.pairs)
 }
 
-// Patience ends with a reset, and with whoever waits.
+// Patience ends with a reset, and when the client closes its connection.
 func TestPatienceEnds(t *testing.T) {
 	t.Run("reset", func(t *testing.T) {
 		p, near := waiting(t)
@@ -57,7 +57,7 @@ func TestPatienceEnds(t *testing.T) {
 		p, near := waiting(t)
 		near.Close()
 		if !eventually(func() bool { return members(p) == 0 }) {
-			t.Error("upstream is dialled for nobody")
+			t.Error("upstream is dialed after the client has closed its connection")
 		}
 	})
 	t.Run("cut", func(t *testing.T) {

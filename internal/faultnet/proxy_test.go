@@ -80,7 +80,7 @@ func endsSomehow(t *testing.T, c net.Conn) {
 	}
 }
 
-// Whoever connects during a cut is connected when it is over.
+// A client that connects during a cut is connected when it is over.
 func TestProxyConnectDuringACut(t *testing.T) {
 	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
@@ -115,18 +115,18 @@ func TestProxyConnectDuringACut(t *testing.T) {
 	expect(t, near, "answer")
 }
 
-// Whoever has given up by then never was connected, and nothing of what he
+// A client that has given up by then never was connected, and nothing that it
 // sent arrives.
 func TestProxyGivenUpDuringACut(t *testing.T) {
 	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())
 	apply(t, p, "cut", cutOff)
-	ghost, err := net.Dial("tcp", p.Addr())
+	gaveUp, err := net.Dial("tcp", p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, ghost, "ghost")
-	ghost.Close()
+	send(t, gaveUp, "too early")
+	gaveUp.Close()
 	await(t, "the proxy has seen the end", func() bool { return p.given() == 1 })
 	p.Lift("cut")
 	near, err := net.Dial("tcp", p.Addr())
@@ -134,7 +134,7 @@ func TestProxyGivenUpDuringACut(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, near, "later")
-	expect(t, r.accept(near), "later") // and not the ghost
+	expect(t, r.accept(near), "later") // and not "too early"
 }
 
 // given counts the connections whose client has ended its part.

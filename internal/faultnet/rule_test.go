@@ -67,7 +67,7 @@ func TestCutInHidesAReset(t *testing.T) {
 		}
 		r.lift("cut")
 		near.SetReadDeadline(time.Now().Add(20 * time.Second))
-		// A kernel tells of a reset once: after a write heard of it, a read sees
+		// A kernel reports a reset once: after a write returned it, a read sees
 		// the end.
 		if _, err := near.Read(make([]byte, 1)); !is(err, syscall.ECONNRESET) && err != io.EOF {
 			t.Errorf("after the cut: %v", err)

@@ -12,7 +12,7 @@
 // calls Enter early, before it has opened or started anything: the process
 // executes itself anew inside a namespace of its own, with the same pid, so that
 // its terminal, its signals and its parent notice nothing. There all servers and
-// clients share one loopback, and clients are told apart by the address they
+// clients share one loopback, and clients differ by the address they
 // dial from (127.77.0.1, ...). A Dropper then puts rules and takes them away.
 //
 // A superuser needs nothing for it; others need user namespaces and the program

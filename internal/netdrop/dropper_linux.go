@@ -14,7 +14,7 @@ import (
 )
 
 // Dropper holds the rules of one run, in a table of their own. Its methods are
-// safe for concurrent use, and each changes everything it does at one blow.
+// safe for concurrent use, and each makes its change atomically.
 type Dropper struct {
 	mu    sync.Mutex
 	table *nftables.Table
@@ -117,7 +117,7 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 // newRule names the objects of a rule. All traffic of the namespace runs over
 // its loopback and so comes in by the input hook, whichever way it goes. A
 // packet dropped there has left its sender, who cannot know; in the output hook
-// the sender would be told.
+// the sender would get an error.
 func (d *Dropper) newRule(name string, id uint32) rule {
 	return rule{
 		chain: &nftables.Chain{
@@ -188,7 +188,7 @@ func (r rule) drop(key ...field) []expr.Any {
 	)
 }
 
-// Lift takes the rule of that name away and tells how many packets it dropped.
+// Lift removes the rule of that name and returns how many packets it dropped.
 // Packets pass from the moment that it is gone, even if the count then fails.
 func (d *Dropper) Lift(id string) (packets int64, err error) {
 	d.mu.Lock()

@@ -96,7 +96,7 @@ func try() error {
 	return errors.Join(err, d.Close())
 }
 
-// tryOnThread tries it as whoever may make namespaces: on one thread, which
+// tryOnThread tries it as a user who may make namespaces: on one thread, which
 // comes back from there.
 func tryOnThread() error {
 	done := make(chan error)
@@ -111,7 +111,7 @@ func tryOnThread() error {
 	return <-done
 }
 
-// visit calls f with the present thread in a new network namespace, and tells
+// visit calls f with the present thread in a new network namespace, and reports
 // whether the thread is back in its old one.
 func visit(f func() error) (err error, back bool) {
 	old, err := os.Open(namespace)

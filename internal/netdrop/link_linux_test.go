@@ -95,7 +95,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// resent waits until an end has sent again what nobody answered: by then it
+// resent waits until an end has sent again what was not acknowledged: by then it
 // would have come, were there no cut.
 func resent(t *testing.T, c *net.TCPConn, times uint32) {
 	t.Helper()

@@ -14,7 +14,7 @@ func unavailable() error {
 // MainIfProbe does nothing here.
 func MainIfProbe() {}
 
-// Available tells that there is no such thing here.
+// Available returns ErrUnavailable here.
 func Available() error { return unavailable() }
 
 // Inside is false here.

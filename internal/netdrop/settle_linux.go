@@ -18,7 +18,7 @@ import (
 // comes within one. But the kernel gives up after a number of tries, not after a
 // time: with the limit alone it would break a connection after 14 s of a cut
 // instead of a quarter of an hour, and forget a dead client's farewell after 7 s
-// instead of 100. Hence the numbers, which restore the times (tcp_retries2 has
+// instead of 100. The other numbers restore the times (tcp_retries2 has
 // room for four minutes only).
 var wanted = []struct{ name, value string }{
 	{"net.ipv4.tcp_rto_max_ms", "1000"},
@@ -41,7 +41,7 @@ func settle() error {
 	for i, s := range wanted {
 		err := os.WriteFile(sysctlFile(s.name), []byte(s.value), 0)
 		if err != nil && i == 0 {
-			return nil // Settings tells
+			return nil // Settings shows it
 		}
 		if err != nil {
 			return fmt.Errorf("set %s in the network namespace: %w", s.name, err)
@@ -56,7 +56,7 @@ func sysctlFile(name string) string {
 
 // Settings are the settings of this process's network namespace that decide how
 // long a cut is felt after it was healed, and when a connection is given up, as
-// the kernel shows them. One that the kernel lacks is told to be missing.
+// the kernel shows them. One that the kernel lacks is named as missing.
 func Settings() map[string]string {
 	names := slices.Clone(shown)
 	for _, s := range wanted {

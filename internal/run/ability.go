@@ -31,7 +31,7 @@ func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 
 // EnterKernel puts the program into a network of its own if a scenario has
 // faults that the kernel is to carry, or may: it executes the program anew then,
-// and does not return on the way in. See netdrop.Enter, which tells when to call
+// and does not return on the way in. See netdrop.Enter, which says when to call
 // it. Where it cannot be had nothing happens: scenarios that may go without do,
 // and the others will say that it was missing.
 func EnterKernel(scenarios []scenario.Scenario) error {
@@ -41,7 +41,7 @@ func EnterKernel(scenarios []scenario.Scenario) error {
 	return netdrop.Enter()
 }
 
-// unable tells why a scenario's faults cannot be injected here, or nil.
+// unable returns why a scenario's faults cannot be injected here, or nil.
 func (r *runner) unable(sc scenario.Scenario, s servers) error {
 	for _, f := range sc.Faults {
 		if err := r.unableTo(sc, f, s); err != nil {

@@ -30,7 +30,7 @@ const (
 // the clients have plain connections.
 type clientNetwork struct {
 	pool      *workloads.Pool  // set once the clients are there
-	board     *workloads.Board // likewise
+	board     *workloads.Board // set with the pool
 	cluster   *cluster.Cluster // nil for the reference backend
 	keys      []string
 	name      string // distinguishes the scenario's rules from others in the kernel

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// boardClients shows chaos the clients as the shared board tells of them.
+// boardClients shows chaos the clients of the shared board.
 type boardClients struct {
 	board *workloads.Board
 	pool  *workloads.Pool
@@ -28,8 +28,8 @@ func (b boardClients) Holders() []chaos.Holding {
 	return list
 }
 
-// lives tells a client from one that was killed, whose slot says for ever what
-// it did last.
+// lives reports whether a client lives: the slot of a killed one keeps its last
+// state.
 func (b boardClients) lives(client uint32) bool {
 	p := b.pool.Process(client)
 	if p == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// tick is how often progress is told and the end of the run is looked for.
+// tick is how often progress is reported and the end of the run is looked for.
 const tick = 200 * time.Millisecond
 
 // stage is what a scenario plays on.
@@ -75,7 +75,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	wg.Go(func() {
 		kills, faultErr = r.schedule(sc, s, faults, window, end).Run(during)
 	})
-	wg.Go(func() { r.tell(during, sc, s.board, start, end) })
+	wg.Go(func() { r.reportProgress(during, sc, s.board, start, end) })
 	wg.Go(func() { r.watch(during, sc, s.pool, filepath.Join(dir, scenario.DirClients), window, end) })
 
 	// A worker ends the load by itself; how long it may then take to leave its
@@ -87,7 +87,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	var stopped atomic.Int64
 	interrupted := context.AfterFunc(ctx, func() {
 		stopped.Store(r.clock.Now())
-		cancel() // heal first: a stopped worker cannot hear that it shall stop
+		cancel() // heal first: a stopped worker cannot read the order to stop
 		s.pool.Stop()
 	})
 	defer interrupted()
@@ -110,8 +110,8 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	return samples, errors.Join(err, faultErr)
 }
 
-// tell reports progress until ctx ends.
-func (r *runner) tell(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64) {
+// reportProgress reports progress until ctx ends.
+func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {

@@ -54,7 +54,7 @@ type Process[R Reply] struct {
 // Call is a request on its way, or answered.
 type Call[R Reply] struct {
 	Done chan struct{} // closed once Reply or Err is set
-	// Reply is the answer; or Err tells why there is none.
+	// Reply is the answer; or Err says why there is none.
 	Reply R
 	Err   error
 }
@@ -74,7 +74,7 @@ func Start[R Reply](o Options[R]) (*Process[R], error) {
 // Gone is closed when the process has ended and its last reply was read.
 func (p *Process[R]) Gone() <-chan struct{} { return p.gone }
 
-// Failure tells why the process ended; nil if it exited normally.
+// Failure returns why the process ended; nil if it exited normally.
 func (p *Process[R]) Failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
