@@ -113,7 +113,11 @@ func (p *progress) outcome(r scenario.Result) string {
 	case r.Workload.Kind == scenario.Properties:
 		words = append(words, measuredProperties(r.Properties))
 	case r.Workload.Kind != scenario.Uncontended:
-		words = append(words, fmt.Sprintf("%s, guarantee %s, %s", s.Verdict, s.Promise, s.Liveness))
+		verdict := s.Verdict
+		if verdict == scenario.Unsafe {
+			verdict = p.paint(red, verdict) // also where it was expected
+		}
+		words = append(words, fmt.Sprintf("%s, guarantee %s, %s", verdict, s.Promise, s.Liveness))
 	}
 	switch {
 	case s.Overlaps == 1:

@@ -79,6 +79,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringArrayVar(&f.servers, "server", nil, "use this server binary: BACKEND=PATH (or LOCKBENCH_SERVER_BACKEND)")
+	completeRun(cmd)
 	// A default of 0s stands for "not given" and is not worth printing.
 	fl.VisitAll(func(f *pflag.Flag) {
 		if f.Value.Type() == "duration" {
