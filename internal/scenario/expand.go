@@ -82,24 +82,25 @@ func (e *expansion) err() error {
 	return &Invalid{Problems: sorted(e.problems)}
 }
 
-// settings are those of a block, with the lists filled in.
-func (e *expansion) settings(i int) Settings {
-	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
+// settings are those of a block, with the defaults that depend on its workload
+// alone, and what was given of them.
+func (e *expansion) settings(i int) (s Settings, given map[string]bool) {
+	s = merge(e.file.Defaults, e.file.Scenarios[i].Settings)
+	given = s.given()
 	if s.Clients == nil {
 		s.Clients = []int{defaultClients}
 	}
 	if s.Topology == nil {
 		s.Topology = []string{TopologySingle}
 	}
-	if !isGiven(&s, "repeat") {
-		s.Repeat = 1
-	}
-	return s
+	setDefaults(&s.Scenario, s.Workload.Kind)
+	setDefaults(&s.Workload, s.Workload.Kind)
+	return s, given
 }
 
 // count is how many scenarios a block makes, or a number beyond the limit.
 func (e *expansion) count(i int) int {
-	s := e.settings(i)
+	s, _ := e.settings(i)
 	n := 1
 	for _, factor := range []int{len(s.Recipes), len(s.Clients), len(s.Topology), max(1, s.Repeat)} {
 		n = min(n*factor, 1_000_000_000)
@@ -108,7 +109,8 @@ func (e *expansion) count(i int) int {
 }
 
 func (e *expansion) block(i int) {
-	b, s := e.file.Scenarios[i], e.settings(i)
+	b := e.file.Scenarios[i]
+	s, given := e.settings(i)
 	path := fmt.Sprintf("scenarios[%d]", i)
 	if b.Name == "" {
 		e.problem(path+".name", "the scenario has no name", nameHint)
@@ -129,7 +131,9 @@ func (e *expansion) block(i int) {
 	if !e.distinct(path, s) {
 		return // the checks below would report the same again
 	}
-	e.properties(path, i)
+	if s.Workload.Kind == Properties {
+		e.properties(path, given)
+	}
 	e.repeated(path, s)
 	e.expectFor(path, b, s)
 	e.servers(path, b, recipes)
@@ -140,7 +144,7 @@ func (e *expansion) block(i int) {
 		for _, topology := range s.Topology {
 			for j, clients := range s.Clients {
 				for _, r := range recipes {
-					e.add(path, b.Name, s, choice{r, topology, clients, rep}, j)
+					e.add(path, b.Name, s, choice{r, topology, clients, rep, given}, j)
 				}
 			}
 		}
@@ -231,13 +235,9 @@ func (e *expansion) distinct(path string, s Settings) bool {
 
 // properties rejects parameters of a load where there is none: they would be
 // ignored without notice.
-func (e *expansion) properties(path string, i int) {
-	s := merge(e.file.Defaults, e.file.Scenarios[i].Settings)
-	if s.Workload.Kind != Properties {
-		return
-	}
+func (e *expansion) properties(path string, given map[string]bool) {
 	for _, name := range []string{"clients", "workers", "warmup", "duration", "expect", "expect_for"} {
-		if isGiven(&s, name) {
+		if given[name] {
 			e.problem(path+"."+name, "the workload properties has no load: the conformance suite has its own clients and times, and expects what each recipe promises", "leave it out")
 		}
 	}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -41,13 +42,8 @@ func (f File) With(over Settings) File {
 		f.Scenarios[i] = b
 	}
 	f.Defaults = Settings{}
-	given := map[string]bool{}
+	given := over.given()
 	maps.Copy(given, f.over)
-	for _, p := range fieldsIn(&over) {
-		if p.given() {
-			given[p.name] = true
-		}
-	}
 	f.over = given
 	return f
 }
@@ -81,6 +77,9 @@ type Settings struct {
 
 	Scenario `yaml:",inline" omit:"name group recipe seed topology clients faults"`
 }
+
+// given lists what was given, by path: "ttl", "workload", "workload.keys".
+func (s Settings) given() map[string]bool { return givenIn(reflect.ValueOf(&s).Elem(), "") }
 
 // FaultSpec is a Fault as it is written. In YAML it may be the kind alone.
 type FaultSpec struct {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -73,9 +74,20 @@ func fieldsOf(v reflect.Value) []field {
 // fieldsIn is fieldsOf of what a pointer points to.
 func fieldsIn(pointer any) []field { return fieldsOf(reflect.ValueOf(pointer).Elem()) }
 
-// isGiven reports whether the field of that name was given.
-func isGiven(pointer any, name string) bool {
-	return slices.ContainsFunc(fieldsIn(pointer), func(f field) bool { return f.name == name && f.given() })
+// givenIn lists the fields of a group that were given, by their paths: "ttl",
+// "workload", "workload.keys".
+func givenIn(group reflect.Value, path string) map[string]bool {
+	all := map[string]bool{}
+	for _, f := range fieldsOf(group) {
+		if !f.given() {
+			continue
+		}
+		all[join(path, f.name)] = true
+		if isGroup(f.value) {
+			maps.Copy(all, givenIn(f.value, join(path, f.name)))
+		}
+	}
+	return all
 }
 
 func (f field) given() bool {

@@ -18,9 +18,10 @@ type choice struct {
 	topology string
 	clients  int
 	repeat   int
+	given    map[string]bool // of the block's settings, see Settings.given
 }
 
-// resolve fills in every default, and returns which of the settings' faults each
+// resolve fills in the defaults that depend on the choice, and returns which of the settings' faults each
 // of the scenario's faults comes from. It accepts nonsense; check finds it.
 func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario, origin []int) {
 	sc = s.Scenario
@@ -28,16 +29,15 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 	sc.Name = name(sc)
 	sc.Seed = seed(suiteSeed, sc.Name)
 	resolveLoad(&sc.Workload, c)
-	setDefaults(&sc, sc.Workload.Kind)
 	sc.Faults, origin = resolveFaults(s.Faults, sc, c.recipe, sc.Duration)
-	if sc.Workload.Kind == Takeover && !isGiven(&s, "warmup") {
+	if sc.Workload.Kind == Takeover && !c.given["warmup"] {
 		sc.Warmup = sc.TTL / 2
 	}
-	if !isGiven(&s, "duration") {
+	if !c.given["duration"] {
 		end, _ := faultsEnd(sc, c.recipe)
 		sc.Duration = max(sc.Duration, end)
 	}
-	if !isGiven(&s, "workers") {
+	if !c.given["workers"] {
 		sc.Workers = defaultWorkers(sc)
 	}
 	sc.Servers = nil
@@ -53,7 +53,7 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 func forgetZeros(sc *Scenario) { sc.zero, sc.Workload.zero = 0, 0 }
 
 func resolveLoad(l *Load, c choice) {
-	missing := func(name string) bool { return !isGiven(l, name) }
+	missing := func(name string) bool { return !c.given["workload."+name] }
 	if missing("keys") {
 		switch l.Kind {
 		case Uncontended:
@@ -62,7 +62,6 @@ func resolveLoad(l *Load, c choice) {
 			l.Keys = max(1, c.clients/2)
 		}
 	}
-	setDefaults(l, l.Kind)
 	if l.Distribution == KeysZipf && missing("zipf_s") {
 		l.ZipfS = defaultZipfS
 	}

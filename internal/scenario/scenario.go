@@ -67,7 +67,7 @@ type Load struct {
 	Distribution string  `json:"distribution,omitempty" yaml:"distribution,omitempty" flag:"distribution" for:"keys" choices:"uniform zipf" default:"uniform" help:"draw keys from this distribution: uniform or zipf"`
 	ZipfS        float64 `json:"zipf_s,omitempty" yaml:"zipf_s,omitempty" flag:"zipf" help:"set the exponent of zipf, more than 1 (default 1.1)"`
 	// Hold is the time between grant and release.
-	Hold Dist `json:"hold" yaml:"hold" flag:"hold" default:"1ms uncontended=0s" help:"hold for 1ms, uniform(1ms,3ms) or exponential(2ms)"`
+	Hold Dist `json:"hold" yaml:"hold" flag:"hold" default:"1ms uncontended=0s" help:"hold for 1ms, uniform(1ms,3ms), exponential(2ms)"`
 	// Think is the time between a release and the next acquire of a closed loop.
 	// With less than the hold the releaser takes the lock again and starves the
 	// others.
