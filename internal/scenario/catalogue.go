@@ -85,41 +85,30 @@ func (r RecipeFacts) Lacks(topology string, k FaultKind) (what, hint string) {
 // Leased reports whether a hold may end while its owner lives but is silent.
 func (r RecipeFacts) Leased() bool { return r.Bound == "ttl" || r.Bound == "session" }
 
-// Catalogue is what there is to choose from.
-type Catalogue interface {
-	// Recipe finds a recipe by its id.
-	Recipe(id string) (RecipeFacts, bool)
-	// Nearest lists the ids that id was probably meant to be, best first.
-	Nearest(id string) []string
-	// IDs lists every recipe.
-	IDs() []string
-}
+// Catalogue lists the recipes to choose from; nil if they are not known.
+type Catalogue []RecipeFacts
 
-// NewCatalogue makes a Catalogue of a list of recipes.
-func NewCatalogue(recipes ...RecipeFacts) Catalogue {
-	c := catalogue{facts: make(map[string]RecipeFacts, len(recipes))}
-	for _, r := range recipes {
-		if _, again := c.facts[r.ID]; !again {
-			c.ids = append(c.ids, r.ID)
+// NewCatalogue makes a Catalogue.
+func NewCatalogue(recipes ...RecipeFacts) Catalogue { return append(Catalogue{}, recipes...) }
+
+// Recipe finds a recipe by its id.
+func (c Catalogue) Recipe(id string) (RecipeFacts, bool) {
+	for _, r := range c {
+		if r.ID == id {
+			return r, true
 		}
-		c.facts[r.ID] = r
 	}
-	return c
+	return RecipeFacts{}, false
 }
 
-type catalogue struct {
-	ids   []string
-	facts map[string]RecipeFacts
+// IDs lists every recipe.
+func (c Catalogue) IDs() []string {
+	ids := make([]string, len(c))
+	for i, r := range c {
+		ids[i] = r.ID
+	}
+	return ids
 }
-
-func (c catalogue) Recipe(id string) (RecipeFacts, bool) {
-	r, ok := c.facts[id]
-	return r, ok
-}
-
-func (c catalogue) Nearest(id string) []string { return Nearest(id, c.ids) }
-
-func (c catalogue) IDs() []string { return slices.Clone(c.ids) }
 
 // The workloads.
 const (

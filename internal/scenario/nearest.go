@@ -83,7 +83,7 @@ func RecipeHint(c Catalogue, id string) string {
 	if slices.ContainsFunc(c.IDs(), func(known string) bool { return strings.HasPrefix(known, id+"/") }) {
 		return fmt.Sprintf("%[1]s is a backend: name some of its recipes, which lockbench list recipes %[1]s shows", id)
 	}
-	if near := c.Nearest(id); len(near) > 0 {
+	if near := Nearest(id, c.IDs()); len(near) > 0 {
 		return didYouMean(near, nil)
 	}
 	return "see lockbench list recipes"

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,13 +40,10 @@ type zeros uint64
 func (sc *Scenario) givenZeros() *zeros { return &sc.zero }
 func (l *Load) givenZeros() *zeros      { return &l.zero }
 
-// settable is implemented by the values that are written as one word.
-type settable interface{ Set(string) error }
-
 // isGroup reports whether v is a struct of several fields, not one value.
 func isGroup(v reflect.Value) bool {
-	_, word := v.Addr().Interface().(settable)
-	return v.Kind() == reflect.Struct && !word
+	_, oneValue := v.Addr().Interface().(encoding.TextUnmarshaler)
+	return v.Kind() == reflect.Struct && !oneValue
 }
 
 // fieldsOf lists the fields of an addressable struct, those of inlined structs
@@ -124,8 +122,8 @@ func (f field) set(text string) error {
 // setText reads text into v. A list takes comma-separated elements, and adds
 // them to those that it has.
 func setText(v reflect.Value, text string) error {
-	if s, ok := v.Addr().Interface().(settable); ok {
-		return s.Set(text)
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
 	}
 	text = strings.TrimSpace(text)
 	wrong := func(err error, want string) error {

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -20,8 +19,8 @@ const (
 // cannot overflow.
 const longest = 1000 * time.Hour
 
-// parseTime reads a time that is not negative. It says more than
-// time.ParseDuration does, for most of what goes wrong is a missing unit.
+// parseTime reads a time that is not negative. Its errors say more than those of
+// time.ParseDuration: the most common one is a missing unit.
 func parseTime(s string) (time.Duration, error) {
 	s = strings.TrimSpace(s)
 	d, err := time.ParseDuration(s)
@@ -41,7 +40,7 @@ func parseTime(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseDuration reads a time such as "1.5s". It refuses negative ones.
+// ParseDuration reads a time such as "1.5s". It rejects negative ones.
 func ParseDuration(s string) (Duration, error) {
 	d, err := parseTime(s)
 	return Duration(d), err
@@ -61,17 +60,19 @@ func ParseSigned(s string) (Duration, error) {
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // Set reads s; with Type it makes *Duration a flag's value.
-func (d *Duration) Set(s string) error {
-	v, err := ParseDuration(s)
-	if err != nil {
-		return err
-	}
-	*d = v
-	return nil
+func (d *Duration) Set(s string) (err error) {
+	*d, err = ParseDuration(s)
+	return err
 }
 
 // Type names the value in a flag's help.
 func (d *Duration) Type() string { return "duration" }
+
+// UnmarshalText reads "1.5s".
+func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
+
+// MarshalYAML writes "1.5s".
+func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
 
 // MarshalJSON writes integer nanoseconds.
 func (d Duration) MarshalJSON() ([]byte, error) {
@@ -86,14 +87,6 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	}
 	*d = Duration(n)
 	return nil
-}
-
-// MarshalYAML writes "1.5s".
-func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
-
-// UnmarshalYAML reads "1.5s".
-func (d *Duration) UnmarshalYAML(unmarshal func(any) error) error {
-	return unmarshalText(unmarshal, d.Set)
 }
 
 // ParseDist reads "1ms", "uniform(1ms,3ms)" or "exponential(2ms)".
@@ -149,9 +142,8 @@ func (d Dist) Mean() time.Duration {
 	return d.A
 }
 
-// Sample draws a time. An exponential one is cut at twenty times its mean,
-// which one draw in half a billion would pass, so that no single draw can outlast
-// a run.
+// Sample draws a time. An exponential one is limited to twenty times its mean,
+// which one draw in half a billion would exceed, so that no draw outlasts a run.
 func (d Dist) Sample(rng *rand.Rand) time.Duration {
 	switch d.Kind {
 	case DistUniform:
@@ -178,35 +170,20 @@ func (d Dist) String() string {
 	}
 }
 
-// Set reads s; with Type it makes *Dist a flag's value.
-func (d *Dist) Set(s string) error {
-	v, err := ParseDist(s)
-	if err != nil {
-		return err
-	}
-	*d = v
-	return nil
-}
-
 // Type names the value in a flag's help.
 func (d *Dist) Type() string { return "times" }
 
-// MarshalJSON writes the string form.
-func (d Dist) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+// MarshalText writes what ParseDist reads.
+func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalJSON reads the string form.
-func (d *Dist) UnmarshalJSON(data []byte) error { return unmarshalJSONText(data, d.Set) }
-
-// MarshalYAML writes the string form.
-func (d Dist) MarshalYAML() (any, error) { return d.String(), nil }
-
-// UnmarshalYAML reads the string form.
-func (d *Dist) UnmarshalYAML(unmarshal func(any) error) error {
-	return unmarshalText(unmarshal, d.Set)
+// UnmarshalText reads it.
+func (d *Dist) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDist(string(text))
+	return err
 }
 
 // ParsePoll reads "5ms..15ms", or "10ms" for a constant interval. An interval
-// of zero is refused: it is a busy loop that measures the client's processor.
+// of zero is rejected: it is a busy loop that measures the client's processor.
 func ParsePoll(s string) (Poll, error) {
 	low, high, ranged := strings.Cut(strings.TrimSpace(s), "..")
 	if !ranged {
@@ -237,45 +214,14 @@ func (p Poll) String() string {
 	return p.Min.String() + ".." + p.Max.String()
 }
 
-// Set reads s; with Type it makes *Poll a flag's value.
-func (p *Poll) Set(s string) error {
-	v, err := ParsePoll(s)
-	if err != nil {
-		return err
-	}
-	*p = v
-	return nil
-}
-
 // Type names the value in a flag's help.
 func (p *Poll) Type() string { return "from..to" }
 
-// MarshalJSON writes the string form.
-func (p Poll) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
+// MarshalText writes what ParsePoll reads.
+func (p Poll) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalJSON reads the string form.
-func (p *Poll) UnmarshalJSON(data []byte) error { return unmarshalJSONText(data, p.Set) }
-
-// MarshalYAML writes the string form.
-func (p Poll) MarshalYAML() (any, error) { return p.String(), nil }
-
-// UnmarshalYAML reads the string form.
-func (p *Poll) UnmarshalYAML(unmarshal func(any) error) error {
-	return unmarshalText(unmarshal, p.Set)
-}
-
-func unmarshalText(unmarshal func(any) error, set func(string) error) error {
-	var s string
-	if err := unmarshal(&s); err != nil {
-		return err
-	}
-	return set(s)
-}
-
-func unmarshalJSONText(data []byte, set func(string) error) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	return set(s)
+// UnmarshalText reads it.
+func (p *Poll) UnmarshalText(text []byte) (err error) {
+	*p, err = ParsePoll(string(text))
+	return err
 }

@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"encoding"
 	"encoding/json"
 	"flag"
 	"math"
@@ -18,12 +19,14 @@ import (
 // Type too.
 var (
 	_ flag.Value = (*scenario.Duration)(nil)
-	_ flag.Value = (*scenario.Dist)(nil)
-	_ flag.Value = (*scenario.Poll)(nil)
+	_ flag.Value = (*scenario.Flag)(nil)
 
 	_ interface{ Type() string } = (*scenario.Duration)(nil)
-	_ interface{ Type() string } = (*scenario.Dist)(nil)
-	_ interface{ Type() string } = (*scenario.Poll)(nil)
+	_ interface{ Type() string } = (*scenario.Flag)(nil)
+
+	_ encoding.TextUnmarshaler = (*scenario.Duration)(nil)
+	_ encoding.TextUnmarshaler = (*scenario.Dist)(nil)
+	_ encoding.TextUnmarshaler = (*scenario.Poll)(nil)
 )
 
 const ms = time.Millisecond
