@@ -19,7 +19,7 @@ func Names() []string {
 }
 
 // Load parses a built-in suite. The error for a name that is none of Names is
-// a scenario.ErrInvalid, and tells what was probably meant.
+// a scenario.ErrInvalid with a hint.
 func Load(name string) (scenario.File, error) {
 	data, err := files.ReadFile(name + ".yaml")
 	if err != nil {

@@ -61,7 +61,7 @@ func expand(t *testing.T, name string) []scenario.Scenario {
 		t.Fatal(err)
 	}
 	if f.Name != name {
-		t.Errorf("the suite %s calls itself %s", name, f.Name)
+		t.Errorf("the suite %s is named %s", name, f.Name)
 	}
 	all, err := f.Expand(catalogue())
 	if err != nil {
@@ -174,8 +174,8 @@ func TestSelfTestHasTwentySeedsOfEachControl(t *testing.T) {
 	}
 }
 
-// TestSelfTestHasEveryControl: each wrong lock must be caught at something, and
-// wherever one is, the right one stands beside it and must keep its promise.
+// TestSelfTestHasEveryControl: each broken lock must be caught by some block, and
+// the correct lock runs in the same block and must keep its guarantee.
 func TestSelfTestHasEveryControl(t *testing.T) {
 	caught := map[string]bool{}
 	kept, groups := map[string]bool{}, map[string]bool{}
@@ -213,7 +213,7 @@ func TestLoadHelpsWithUnknownNames(t *testing.T) {
 	}
 }
 
-// What is told of every recipe must leave none out.
+// Suites about every recipe must leave none out.
 func TestSuitesOfAllRecipes(t *testing.T) {
 	var want []string
 	for _, id := range catalogue().IDs() {
@@ -236,8 +236,8 @@ func TestSuitesOfAllRecipes(t *testing.T) {
 	}
 }
 
-// A failure that is only expected proves little: beside it stands a lock that
-// is expected to do better under the same load.
+// An expected failure proves something only beside a lock that is expected to do
+// better under the same load.
 func TestKnownFailuresHaveControls(t *testing.T) {
 	type load struct{ workload, faults string }
 	failing, sound := map[load]string{}, map[load]bool{}
@@ -263,8 +263,8 @@ func TestKnownFailuresHaveControls(t *testing.T) {
 	}
 }
 
-// The safety suite leaves out no recipe under the faults that all can meet, and
-// no action that there is; every block has a rank and says what it is about.
+// The safety suite leaves out no recipe under the faults that apply to all, and no
+// action; every block has a priority and a description.
 func TestSafetyLeavesNothingOut(t *testing.T) {
 	f, err := suites.Load("safety")
 	if err != nil {
@@ -314,7 +314,7 @@ func TestSafetyLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// A budget is kept, and tells first of the most telling.
+// A budget is kept, and runs the highest priorities first.
 func TestSafetyWithinABudget(t *testing.T) {
 	f, err := suites.Load("safety")
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	maxFile     = 256 << 10
 	maxResolved = 6 << 20
 	maxDepth    = 32
+	maxValues   = 400_000 // with those that aliases repeat
 )
 
 // decoder fills Go values from the library's YAML tree. The library's own strict
@@ -30,19 +31,25 @@ type decoder struct {
 	file     string
 	problems []Problem
 	places   map[string]position
+	anchors  map[string]ast.Node
+	values   int // decoded so far
 }
 
 // decodeYAML reads data, at most limit bytes, into out, a pointer to a struct
 // with yaml tags.
 func decodeYAML(file string, data []byte, limit int, out any) (*decoder, error) {
-	d := &decoder{file: file, places: map[string]position{}}
+	d := &decoder{file: file, places: map[string]position{}, anchors: map[string]ast.Node{}}
 	if len(data) > limit {
 		d.problem("", position{}, fmt.Sprintf("the file has %d bytes, a suite at most %d", len(data), limit), "is it the right file?")
 		return d, d.err()
 	}
 	root, err := d.parse(data)
 	if err == nil {
+		d.findAnchors(root)
 		d.value("", root, field{value: reflect.ValueOf(out).Elem()})
+		if d.values > maxValues {
+			d.problem("", position{}, fmt.Sprintf("the file has more than %d values", maxValues), "is it the right file?")
+		}
 		err = d.err()
 	}
 	return d, err
@@ -153,9 +160,12 @@ func (d *decoder) problem(path string, p position, msg, hint string) {
 // value decodes n into f and notes its place.
 func (d *decoder) value(path string, n ast.Node, f field) {
 	d.places[path] = at(n)
+	if d.values++; d.values > maxValues {
+		return // reported by decodeYAML
+	}
+	n = d.follow(path, n)
 	switch n.(type) {
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		d.problem(path, at(n), "anchors and aliases are not supported", useDefaults)
+	case nil:
 		return
 	case *ast.TagNode:
 		d.problem(path, at(n), "tags are not supported", "write the value without its tag")
@@ -183,17 +193,57 @@ func (d *decoder) value(path string, n ast.Node, f field) {
 
 const useDefaults = `put common settings under "defaults"`
 
-// list decodes a list; a single element may stand for the list of it.
-func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
-	elements := []ast.Node{n}
-	if seq, ok := n.(*ast.SequenceNode); ok {
-		elements = seq.Values
+// findAnchors finds what aliases stand for. An anchor with an alias in it could
+// contain itself, or grow beyond all bounds.
+func (d *decoder) findAnchors(root ast.Node) {
+	for _, n := range ast.Filter(ast.AnchorType, root) {
+		anchor := n.(*ast.AnchorNode)
+		if inner := ast.Filter(ast.AliasType, anchor.Value); len(inner) > 0 {
+			d.problem("", at(inner[0]), "an alias within an anchor is not supported", "write out the values")
+			continue
+		}
+		d.anchors[anchor.Name.GetToken().Value] = anchor.Value
 	}
+}
+
+// follow returns the node that an anchor or an alias stands for; nil if there is
+// none.
+func (d *decoder) follow(path string, n ast.Node) ast.Node {
+	switch a := n.(type) {
+	case *ast.AnchorNode:
+		return a.Value
+	case *ast.AliasNode:
+		name := a.Value.GetToken().Value
+		if d.anchors[name] == nil {
+			d.problem(path, at(n), fmt.Sprintf("no anchor %q", name), "define it with &"+name)
+		}
+		return d.anchors[name]
+	}
+	return n
+}
+
+// elements are those of a list, and of the lists in it: [*redis, mysql/insert]. A
+// single element may stand for the list of it.
+func (d *decoder) elements(path string, n ast.Node) []ast.Node {
+	seq, ok := d.follow(path, n).(*ast.SequenceNode)
+	if !ok {
+		return []ast.Node{n}
+	}
+	list := []ast.Node{}
+	if d.values += len(seq.Values); d.values > maxValues {
+		return list
+	}
+	for _, element := range seq.Values {
+		list = append(list, d.elements(path, element)...)
+	}
+	return list
+}
+
+func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
+	elements := d.elements(path, n)
 	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
 	for i, element := range elements {
-		if element != nil {
-			d.value(fmt.Sprintf("%s[%d]", path, i), element, field{value: v.Index(i)})
-		}
+		d.value(fmt.Sprintf("%s[%d]", path, i), element, field{value: v.Index(i)})
 	}
 }
 

@@ -363,3 +363,40 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// Lists may be named and put together, but never without end.
+func TestAliases(t *testing.T) {
+	f, err := scenario.ParseFile("t.yaml", []byte(`name: t
+defaults: {workload: hot-key, recipes: [&two [redis/token, etcd/mutex], zookeeper/sequence]}
+scenarios:
+  - {name: a}
+  - {name: b, recipes: [*two, memcached/cas]}
+  - {name: c, recipes: *two}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": "redis/token etcd/mutex zookeeper/sequence", "b": "redis/token etcd/mutex memcached/cas", "c": "redis/token etcd/mutex"}
+	for group, recipes := range want {
+		var got []string
+		for _, sc := range expand(t, f) {
+			if sc.Group == group {
+				got = append(got, sc.Recipe)
+			}
+		}
+		if strings.Join(got, " ") != recipes {
+			t.Errorf("%s runs %v, want %s", group, got, recipes)
+		}
+	}
+	for text, want := range map[string]string{
+		"name: t\nscenarios: *none\n":                       `t.yaml:2:12: scenarios: no anchor "none"; define it with &none`,
+		"name: t\nscenarios: &a [{name: a, recipes: *a}]\n": "t.yaml:2:35: an alias within an anchor is not supported; write out the values",
+		"name: t\nx: &a [1, 2]\ny: &b [*a, *a]\n":           "t.yaml:3:8: an alias within an anchor is not supported",
+		"name: t\ndefaults: {clients: [&a [1" + strings.Repeat(",1", 20_000) + "]" + strings.Repeat(",*a", 20_000) + "]}": "more than 400000 values; is it the right file?",
+	} {
+		_, err := scenario.ParseFile("t.yaml", []byte(text))
+		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %.200v; want %q in it", text, err, want)
+		}
+	}
+}
