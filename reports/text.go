@@ -85,36 +85,29 @@ func (p *textPrinter) line(s string) {
 	p.WriteByte('\n')
 }
 
-// wrapIn wraps in a colour, "" for none.
+// wrap prints a sentence, broken at spaces; lines after the first begin with indent.
+func (p *textPrinter) wrap(s, indent string) { p.wrapIn("", s, indent) }
+
+// wrapIn is wrap in a colour.
 func (p *textPrinter) wrapIn(color, s, indent string) {
-	q := &textPrinter{width: p.width}
-	q.wrap(s, indent)
-	for l := range strings.Lines(q.String()) {
-		p.line(p.paint(strings.TrimSuffix(l, "\n"), color))
+	for _, l := range fold(s, p.width, indent) {
+		p.line(p.paint(l, color))
 	}
 }
 
-// wrap breaks a sentence at spaces; lines after the first start with indent.
-func (p *textPrinter) wrap(s, indent string) {
-	width, at := p.width, 0
-	var b strings.Builder
-	for i, w := range strings.Split(s, " ") {
-		n := visible(w)
-		if i > 0 {
-			if at+1+n > width {
-				p.line(b.String())
-				b.Reset()
-				b.WriteString(indent)
-				at = visible(indent)
-			} else {
-				b.WriteByte(' ')
-				at++
-			}
+// fold breaks s at spaces into lines of at most width; lines after the first begin
+// with indent.
+func fold(s string, width int, indent string) []string {
+	words := strings.Split(s, " ")
+	lines, line := []string(nil), words[0]
+	for _, w := range words[1:] {
+		if visible(line)+1+visible(w) > width {
+			lines, line = append(lines, strings.TrimRight(line, " ")), indent+w
+		} else {
+			line += " " + w
 		}
-		b.WriteString(w)
-		at += n
 	}
-	p.line(b.String())
+	return append(lines, strings.TrimRight(line, " "))
 }
 
 // table prints t, split into blocks that fit the width.
@@ -185,7 +178,7 @@ func (p *textPrinter) block(t table, head int, widths []int, from, to int, first
 			}
 			text := c.Text + marks(c.Marks)
 			if i == len(t.Cols)-1 && visible(text) > widths[i] {
-				lines := fold(text, widths[i])
+				lines := fold(text, widths[i], "")
 				text = lines[0]
 				for _, l := range lines[1:] {
 					rest = append(rest, strings.Repeat(" ", visible(line)+len(gap))+p.paintClass(l, c.Class))
@@ -200,26 +193,15 @@ func (p *textPrinter) block(t table, head int, widths []int, from, to int, first
 	}
 }
 
-// fold breaks a text at spaces into lines of at most width.
-func fold(s string, width int) []string {
-	q := &textPrinter{width: width}
-	q.wrap(s, "")
-	return strings.Split(strings.TrimSuffix(q.String(), "\n"), "\n")
-}
-
 // span prints a row with one text across the table.
 func (p *textPrinter) span(name string, r row) {
-	indent := strings.Repeat(" ", visible(name))
-	q := &textPrinter{width: p.width}
-	q.wrap(strings.Repeat("x", visible(name))+r.Span, indent)
-	lines := strings.Split(strings.TrimSuffix(q.String(), "\n"), "\n")
-	for i, l := range lines {
-		rs := []rune(l)
-		prefix := indent
-		if i == 0 {
-			prefix = name
+	n := visible(name)
+	for i, l := range fold(strings.Repeat("x", n)+r.Span, p.width, strings.Repeat(" ", n)) {
+		if i > 0 {
+			name = strings.Repeat(" ", n)
 		}
-		p.line(prefix + p.paintClass(string(rs[min(len(rs), visible(name)):]), r.Class))
+		text := []rune(l)
+		p.line(name + p.paintClass(string(text[min(len(text), n):]), r.Class))
 	}
 }
 

@@ -26,9 +26,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this machine has and lacks",
-		Long: `Doctor looks for every backend's server, and tries what else experiments may need. It changes nothing.
-It ends with 0 if every backend can be had, else with 5.`,
+		Short: "Check this machine for servers and tools",
+		Long: `Look for the server of every backend and test what else the experiments need. Nothing is changed.
+The exit code is 0 if every backend is available, else 5.`,
 		Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
@@ -56,18 +56,18 @@ It ends with 0 if every backend can be had, else with 5.`,
 			a.printFindings(report.Backends, width)
 			fmt.Fprintln(a.stdout, "\nMACHINE")
 			a.printFindings(report.Machine, width)
-			fmt.Fprintln(a.stdout, "\nFAULTS that need more than signals and the clients' own connections")
+			fmt.Fprintln(a.stdout, "\nFAULTS that need support from the machine")
 			a.printFindings(faults, width)
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&servers, "server", nil, "a server binary to use, as BACKEND=PATH")
+	cmd.Flags().StringArrayVar(&servers, "server", nil, "use this server binary: BACKEND=PATH")
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
 }
 
-// faultFindings tells which faults that need something of the machine can be
-// injected here.
+// faultFindings reports whether faults that need support from the machine are
+// available.
 func faultFindings() []cluster.Finding {
 	missing := func(subject, found, mend string, err error) cluster.Finding {
 		if err == nil {
@@ -77,10 +77,10 @@ func faultFindings() []cluster.Finding {
 		return cluster.Finding{Subject: subject, Why: why, Mend: mend}
 	}
 	return []cluster.Finding{
-		missing("packets dropped", "by the kernel, in a network namespace of the run's own", "nothing: proxies make the cuts then, and the report says so", netdrop.Available()),
-		missing("cut-peers, cut", "by proxies on the links between the servers", "leave the faults out that cut servers off from one another", cluster.Missing(scenario.AbilityLinks)),
-		missing("clock of a server", "by a library that is compiled and preloaded", "without it a suite that has the fault ends inconclusive; a client's clock needs nothing", cluster.Missing(scenario.AbilityClock)),
-		missing("slow-disk", "by holding up the server's calls", "without it a suite that has the fault ends inconclusive", cluster.Missing(scenario.AbilitySlowDisk)),
+		missing("packets dropped", "by the kernel, in the run's own network namespace", "optional: proxies cut connections instead, and the report shows it", netdrop.Available()),
+		missing("cut-peers, cut", "by proxies on the links between the servers", "leave out the faults that cut links between servers", cluster.Missing(scenario.AbilityLinks)),
+		missing("clock of a server", "by a preloaded library, compiled here", "without it a suite with this fault is inconclusive; clock faults on clients still work", cluster.Missing(scenario.AbilityClock)),
+		missing("slow-disk", "by delaying the server's system calls", "without it a suite with this fault is inconclusive", cluster.Missing(scenario.AbilitySlowDisk)),
 	}
 }
 
@@ -92,8 +92,8 @@ func findings(list []cluster.Finding) []doctorFinding {
 	return out
 }
 
-// printFindings writes a line per finding, with the subjects in a column of the
-// given width.
+// printFindings writes a line per finding; the subjects are a column of the given
+// width.
 func (a *app) printFindings(list []cluster.Finding, width int) {
 	for _, f := range list {
 		if f.Works {

@@ -34,7 +34,7 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 		key = fmt.Sprintf("k%d", x.Key)
 	}
 	fmt.Fprintf(w, "%s: violation %d of %d: %s on %s\n\n", name, n, total, x.Class, key)
-	for _, line := range wrap(x.Sentence, explainWidth) {
+	for _, line := range foldWords(x.Sentence, explainWidth) {
 		fmt.Fprintln(w, line)
 	}
 	if x.Cause != "" {
@@ -203,21 +203,4 @@ func holdsBefore(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
 		}
 	}
 	return granted && first
-}
-
-// wrap breaks a sentence into lines of at most width bytes, between words.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(s) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }
