@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,14 +14,14 @@ import (
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/worker"
 )
 
 const envBare = "LOCKBENCH_PERF_BARE"
 
-// bareSpec is what a process of bare loops is told, as one line of JSON.
+// bareSpec is the first order of a process of bare loops.
 type bareSpec struct {
 	Recipe  string
 	Address string
@@ -32,70 +31,70 @@ type bareSpec struct {
 
 type bareWindow struct{ Start, From, To int64 }
 
-type bareResult struct {
+// bareReport is empty once the loops are open, and the result after the window.
+type bareReport struct {
 	Pairs int // within the window
 	All   int // also before and after it
 	CPU   time.Duration
 	RSS   int64
 }
 
+// ReplyTo implements worker.Reply: the process reports unasked.
+func (bareReport) ReplyTo() uint64 { return 0 }
+
+// bareProcess is a process of bare loops.
+type bareProcess struct {
+	*worker.Process[bareReport]
+	reports chan bareReport
+}
+
+func (p bareProcess) next() (bareReport, error) {
+	select {
+	case r := <-p.reports:
+		return r, nil
+	case <-p.Gone():
+		return bareReport{}, fmt.Errorf("bare loops ended without a report: %w", p.Failure())
+	}
+}
+
 // bare runs the same driver calls without lockbench around them, in as many
 // processes as lockbench would use.
-func bare(ctx context.Context, s settings, c *cluster.Cluster, id string, clients int) (speed, error) {
-	recipe, ok := all.Find(id)
-	if !ok {
-		return speed{}, fmt.Errorf("no recipe %q", id)
-	}
-	keys := keyNames(clients)
-	if err := prepare(ctx, c, recipe, keys); err != nil {
-		return speed{}, err
-	}
-	type child struct {
-		in  io.WriteCloser
-		out *json.Decoder
-		p   *supervise.Process
-	}
-	var children []child
-	n := min(clients, s.processes)
+func bare(s settings, c *cluster.Cluster, id string, clients int) (speed, error) {
+	var children []bareProcess
+	keys, n := keyNames(clients), min(clients, s.processes)
 	for i := range n {
-		p, err := s.run.Start(supervise.Command{Name: "bare", Path: s.self, Env: append(os.Environ(), envBare+"=1"), Stderr: os.Stderr, StdinPipe: true, StdoutPipe: true})
+		reports := make(chan bareReport, 2)
+		p, err := worker.Start(worker.Options[bareReport]{
+			Run: s.run, OnReport: func(r bareReport) { reports <- r },
+			Command: supervise.Command{Name: "bare", Path: s.self, Env: append(os.Environ(), envBare+"=1"), Stderr: os.Stderr},
+		})
 		if err != nil {
 			return speed{}, err
 		}
-		ch := child{p.Stdin, json.NewDecoder(bufio.NewReader(p.Stdout)), p}
-		children = append(children, ch)
-		spec := bareSpec{Recipe: id, Address: c.Addresses()[0], Account: c.Account(), Keys: keys[i*clients/n : (i+1)*clients/n]}
-		if err := json.NewEncoder(ch.in).Encode(spec); err != nil {
+		p.Send(bareSpec{Recipe: id, Address: c.Addresses()[0], Account: c.Account(), Keys: keys[i*clients/n : (i+1)*clients/n]})
+		children = append(children, bareProcess{p, reports})
+	}
+	for _, p := range children {
+		if _, err := p.next(); err != nil {
 			return speed{}, err
 		}
 	}
-	for _, ch := range children {
-		var ready string
-		if err := ch.out.Decode(&ready); err != nil || ready != "ready" {
-			return speed{}, fmt.Errorf("bare loop did not get ready: %q %w", ready, err)
-		}
-	}
-	clock := history.NewClock()
-	start := clock.Now() + int64(50*time.Millisecond)
+	start := history.NewClock().Now() + int64(50*time.Millisecond)
 	from := start + int64(s.warmup)
-	w := bareWindow{start, from, from + int64(s.window)}
-	for _, ch := range children {
-		if err := json.NewEncoder(ch.in).Encode(w); err != nil {
-			return speed{}, err
-		}
+	for _, p := range children {
+		p.Send(bareWindow{start, from, from + int64(s.window)})
 	}
-	var sum bareResult
-	for _, ch := range children {
-		var r bareResult
-		if err := ch.out.Decode(&r); err != nil {
-			return speed{}, fmt.Errorf("bare loop died: %w", err)
+	var sum bareReport
+	for _, p := range children {
+		r, err := p.next()
+		if err != nil {
+			return speed{}, err
 		}
 		sum.Pairs += r.Pairs
 		sum.All += r.All
 		sum.CPU += r.CPU
 		sum.RSS = max(sum.RSS, r.RSS)
-		ch.in.Close()
-		<-ch.p.Done()
+		<-p.Gone()
 	}
 	return newSpeed(sum.Pairs, sum.All, sum.CPU, sum.RSS, s.window)
 }
@@ -114,11 +113,11 @@ func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	for _, key := range spec.Keys {
 		l, err := openLoop(ctx, spec, key)
 		if err != nil {
-			return errors.Join(err, out.Encode(err.Error()))
+			return err
 		}
 		loops = append(loops, l)
 	}
-	if err := out.Encode("ready"); err != nil {
+	if err := out.Encode(bareReport{}); err != nil {
 		return err
 	}
 	var w bareWindow
@@ -136,7 +135,7 @@ func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		cpu <- cpuTime() - before
 	}()
 	var wg sync.WaitGroup
-	parts := make([]bareResult, len(loops))
+	parts := make([]bareReport, len(loops))
 	errs := make([]error, len(loops))
 	for i, l := range loops {
 		wg.Go(func() {
@@ -156,7 +155,7 @@ func bareMain(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		})
 	}
 	wg.Wait()
-	r := bareResult{RSS: maxRSS()}
+	r := bareReport{RSS: maxRSS()}
 	for _, p := range parts {
 		r.Pairs += p.Pairs
 		r.All += p.All

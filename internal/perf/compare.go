@@ -38,6 +38,9 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 	if !ok {
 		return fmt.Errorf("no recipe %q; see lockbench list recipes", id)
 	}
+	if err := prepare(ctx, c, recipe, keyNames(clients)); err != nil {
+		return err
+	}
 	rng := rand.New(rand.NewPCG(uint64(clients), 1))
 	var ratios, controls, extra, bares, ours []float64
 	var requests, pairs [2]int64 // bare, ours
@@ -52,7 +55,7 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 			if side == 1 {
 				part[i], err = shipped(ctx, s, c, id, clients, uint64(round))
 			} else {
-				part[i], err = bare(ctx, s, c, id, clients)
+				part[i], err = bare(s, c, id, clients)
 			}
 			if err != nil {
 				return err
@@ -99,19 +102,13 @@ func median(v []float64) float64 {
 	return (v[len(v)/2-1] + v[len(v)/2]) / 2
 }
 
-func spread(v []float64) string { return spreadOf(v, "%.3f") }
-
-// spreadOf shows the median and both ends, each by the format of one number.
-func spreadOf(v []float64, format string) string {
-	return fmt.Sprintf(format+" ["+format+".."+format+"]", median(v), slices.Min(v), slices.Max(v))
+// spread shows the median and both ends.
+func spread(v []float64) string {
+	return fmt.Sprintf("%.3f [%.3f..%.3f]", median(v), slices.Min(v), slices.Max(v))
 }
 
 // shipped runs the recipe in lockbench's own workers.
 func shipped(ctx context.Context, s settings, c *cluster.Cluster, id string, clients int, seed uint64) (_ speed, err error) {
-	recipe, ok := all.Find(id)
-	if !ok {
-		return speed{}, fmt.Errorf("no recipe %q", id)
-	}
 	sc := scenario.Scenario{
 		Name: "perf", Recipe: id, Clients: clients, Workers: min(clients, s.processes), Seed: seed,
 		Workload: scenario.Load{Kind: scenario.Uncontended, Keys: clients, Arrival: scenario.ArrivalClosed},
@@ -120,9 +117,6 @@ func shipped(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 		Warmup: scenario.Duration(s.warmup), Duration: scenario.Duration(s.window),
 	}
 	keys := keyNames(clients)
-	if err := prepare(ctx, c, recipe, keys); err != nil {
-		return speed{}, err
-	}
 	dir, err := os.MkdirTemp(s.run.Dir(), "perf")
 	if err != nil {
 		return speed{}, err

@@ -1,20 +1,18 @@
 // Perf measures what lockbench itself costs, on the real servers:
 //
-//	(a) the uncontended throughput of each recipe in lockbench's workers, on
-//	    the shipped path (history on, fault dialer in place), against a bare
-//	    loop of the same driver calls; and the bare loop against itself, as
-//	    the control that tells how far two equal things lie apart here
-//	(b) redis-benchmark with the commands of redis/token, for orientation
-//	(c) the memory of a thousand redis clients in one worker, against bare
+//	(a) the uncontended throughput and CPU time of each recipe in lockbench's
+//	    workers against a bare loop of the same driver calls; and the bare loop
+//	    against itself, as the control that shows how much equal things differ
+//	(b) the memory of a thousand redis clients in one worker, against bare
 //	    drivers
-//	(d) "lockbench check" of large histories: time and memory, read from disk
+//	(c) "lockbench check" of large histories: time and memory, read from disk
 //
 // The cost of recording and the speed of the checker's parts are benchmarks of
 // their packages; "make perf" runs those as well.
 //
 // Many short windows are measured in turn, in random order, and only ratios
 // within one round are compared: a bare time would measure the machine. Nothing
-// here fails for being slow; who reads the table decides.
+// here fails for being slow; the reader of the table decides.
 package main
 
 import (
@@ -74,9 +72,7 @@ func measureAll(ctx context.Context) (err error) {
 	window := flag.Duration("window", 500*time.Millisecond, "measured time of each part of a round")
 	memory := flag.Int("memory", 1000, "redis clients for the memory measurement; 0: none")
 	checks := flag.String("checks", "1000000,10000000", "sizes of histories to check, in calls; empty: none")
-	thorough := flag.Bool("thorough", false, "check every combination of keys, clients, unknown answers, pace and validity")
 	lockbench := flag.String("lockbench", "bin/lockbench", "the command that checks them")
-	withReference := flag.Bool("reference", true, "measure redis-benchmark as well")
 	flag.Parse()
 
 	run, err := supervise.Begin("")
@@ -103,9 +99,9 @@ func measureAll(ctx context.Context) (err error) {
 		for _, n := range strings.Split(*checks, ",") {
 			calls, err := strconv.Atoi(n)
 			if err != nil || calls < 1000 {
-				return fmt.Errorf("-checks %s: %q is no number of calls, at least 1000", *checks, n)
+				return fmt.Errorf("-checks %s: %q is not a number of calls, at least 1000", *checks, n)
 			}
-			if err := checking(ctx, *lockbench, run.Dir(), calls, *thorough); err != nil {
+			if err := checking(ctx, *lockbench, run.Dir(), calls); err != nil {
 				return err
 			}
 		}
@@ -126,20 +122,10 @@ func measureAll(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if !*withReference && *memory == 0 {
+	if *memory == 0 {
 		return nil
 	}
-	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error {
-		if *withReference {
-			if err := reference(ctx, c, s.clients); err != nil {
-				return err
-			}
-		}
-		if *memory > 0 {
-			return compareMemory(ctx, s, c, *memory)
-		}
-		return nil
-	})
+	return onCluster(ctx, run, "redis", func(c *cluster.Cluster) error { return compareMemory(ctx, s, c, *memory) })
 }
 
 func (s settings) header() {
@@ -157,7 +143,7 @@ func (s *settings) parse(recipes, clients string) error {
 	for _, n := range strings.Split(clients, ",") {
 		count, err := strconv.Atoi(n)
 		if err != nil || count < 1 {
-			return fmt.Errorf("-clients %s: %q is no number of clients", clients, n)
+			return fmt.Errorf("-clients %s: %q is not a number of clients", clients, n)
 		}
 		s.clients = append(s.clients, count)
 	}
