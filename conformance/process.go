@@ -86,20 +86,26 @@ func (p *process) greet(ctx context.Context, s settings, greetings <-chan answer
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	p.Send(s)
+	var greeted answer
 	select {
-	case a := <-greetings:
-		switch {
-		case a.Hello == nil || a.Hello.Greeting != greeting:
-			return errNoHook
-		case a.Hello.Error != "":
-			return errors.New(a.Hello.Error)
-		}
-		p.unsure = a.Hello.Unsure
-		return nil
+	case greeted = <-greetings:
 	case <-p.Gone():
-		return errors.Join(errNoHook, p.Failure())
+		select {
+		case greeted = <-greetings: // it came before the end
+		default:
+			return errors.Join(errNoHook, p.Failure())
+		}
 	case <-ctx.Done():
 		return fmt.Errorf("no greeting within %v: %w", startLimit, errNoHook)
+	}
+	switch h := greeted.Hello; {
+	case h == nil || h.Greeting != greeting:
+		return errNoHook
+	case h.Error != "":
+		return errors.New(h.Error)
+	default:
+		p.unsure = h.Unsure
+		return nil
 	}
 }
 

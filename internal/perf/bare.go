@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -53,7 +52,12 @@ func (p bareProcess) next() (bareReport, error) {
 	case r := <-p.reports:
 		return r, nil
 	case <-p.Gone():
-		return bareReport{}, fmt.Errorf("bare loops ended without a report: %w", p.Failure())
+	}
+	select {
+	case r := <-p.reports: // it came before the end
+		return r, nil
+	default:
+		return bareReport{}, errors.Join(errors.New("bare loops ended without a report"), p.Failure())
 	}
 }
 
