@@ -163,6 +163,9 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, plain := near.(*net.TCPConn); !plain {
+		t.Errorf("dialed a %T, want the system's own connection", near)
+	}
 	far := r.accept(near)
 	if host, _, _ := net.SplitHostPort(far.RemoteAddr().String()); host != "127.0.0.1" {
 		t.Errorf("the server sees %s", host)
