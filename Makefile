@@ -12,7 +12,7 @@ endif
 # staticcheck is pinned here; it is not a dependency of lockbench.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: bench test short servers servers-test build lint fuzz perf prove-heal clean help
+.PHONY: bench test short servers servers-test build release lint fuzz perf prove-heal clean help
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,15 @@ servers-test:
 
 build: ## build bin/lockbench
 	$(GO) build -trimpath -o $(BIN)/lockbench ./cmd/lockbench
+
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+release: ## static binaries for all platforms and their checksums, in bin/release
+	@rm -rf $(BIN)/release; mkdir -p $(BIN)/release
+	@for p in $(PLATFORMS); do \
+		echo "build lockbench-$${p%/*}-$${p#*/}"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -o $(BIN)/release/lockbench-$${p%/*}-$${p#*/} ./cmd/lockbench || exit 1; \
+	done
+	cd $(BIN)/release && sha256sum lockbench-* >sha256sums
 
 lint: ## gofmt, go vet, staticcheck, plain English, and a build for macOS
 	@unformatted=$$(gofmt -l *.go */) || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
