@@ -54,7 +54,7 @@ func rounds(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("LOCKBENCH_HISTORIES")); err == nil && n > 0 {
 		return n
 	}
-	if slow {
+	if slow || testing.Short() {
 		return usual / 20
 	}
 	return usual

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // altered reads data as a history and holds it to believed.
@@ -88,6 +90,7 @@ func TestTruncatedStream(t *testing.T) {
 // Larger accidents at random places: bytes lost, put in, overwritten, zeroed,
 // moved, repeated. What is not touched is found again.
 func TestAccidents(t *testing.T) {
+	testenv.NeedsTime(t)
 	path, calls := small(t, 60)
 	data, original, streams := load(t, path), index(calls), sound(t, path).Streams
 	rnd := rand.New(rand.NewPCG(5, 5))

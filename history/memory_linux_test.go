@@ -5,11 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // A thousand clients of one process, each with some hundred records, cost
 // little memory: a page or a few each.
 func TestMemoryOfManyWriters(t *testing.T) {
+	testenv.NeedsTime(t)
 	const writers, most = 1000, 64 << 20
 	dir, clock := t.TempDir(), NewClock()
 	before := resident(t)

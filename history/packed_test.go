@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // inParts writes the streams of three clients in small parts, of which some
@@ -113,6 +115,7 @@ func packedFile(t testing.TB, n int) (data []byte, calls []Call, streams []Strea
 
 // A flipped bit of a packed file is noticed, and costs at most a block.
 func TestPackedFlippedBits(t *testing.T) {
+	testenv.NeedsTime(t)
 	data, calls, streams := packedFile(t, 700)
 	original := index(calls)
 	rnd := rand.New(rand.NewPCG(3, 9))

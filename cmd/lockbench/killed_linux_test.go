@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 var (
@@ -71,6 +72,7 @@ type killed struct {
 //
 // make prove-heal runs it at length.
 func TestKilledRunLeavesNothing(t *testing.T) {
+	testenv.NeedsServers(t)
 	rng := rand.New(rand.NewPCG(*killSeed, 0))
 	var table []killed
 	refused := map[string]string{} // by fault: why the last run with it was

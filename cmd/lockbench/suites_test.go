@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/testenv"
 	"github.com/lockbench/lockbench/suites"
 )
 
@@ -58,6 +59,7 @@ func TestSuitesKnowTheRecipes(t *testing.T) {
 // servers of its own. What lockbench itself says a busy machine decided is asked
 // again, with nothing beside it.
 func TestKnownFailures(t *testing.T) {
+	testenv.NeedsServers(t)
 	t.Parallel()
 	env := os.Environ()
 	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {

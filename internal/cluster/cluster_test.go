@@ -211,6 +211,7 @@ func TestSpecErrors(t *testing.T) {
 }
 
 func TestNamedByTheEnvironment(t *testing.T) {
+	testenv.NeedsServers(t, "memcached")
 	t.Setenv("LOCKBENCH_SERVER_MEMCACHED", "/nonexistent/memcached")
 	if _, err := cluster.Find("memcached", ""); !errors.Is(err, cluster.ErrBinary) || !strings.Contains(err.Error(), "LOCKBENCH_SERVER_MEMCACHED") {
 		t.Errorf("error %v, want ErrBinary that names the variable", err)

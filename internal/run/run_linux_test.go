@@ -23,6 +23,7 @@ import (
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/testenv"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -62,6 +63,7 @@ func duration(d time.Duration) *scenario.Duration {
 
 func options(t testing.TB, list []scenario.Scenario) Options {
 	t.Helper()
+	testenv.NeedsProcesses(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
