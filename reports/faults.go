@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// manyFaults is from how many kinds of fault on a run is shown as a matrix:
-// tables of its own for each would be too many to read.
+// manyFaults is the number of kinds of fault from which on a run is shown as a
+// matrix instead of a table for each fault.
 const manyFaults = 4
 
 // matrixed reports whether a run's faults are shown as a matrix.
@@ -24,15 +24,15 @@ func matrixed(es []*experiment) bool {
 	return len(seen) >= manyFaults
 }
 
-// faultName names what an experiment's clients or servers suffered.
+// faultName is the name of all faults of an experiment.
 func faultName(e *experiment) string { return clean(strings.Join(e.faults, " + ")) }
 
-// faults shows what every lock made of every fault, and what the faults were.
+// faults shows the result of every lock under every fault, and the faults.
 func (b *builder) faults(es []*experiment) section {
 	if !matrixed(es) {
-		return section{Title: "FAULTS", Lead: "What the faults did, and how long it took until somebody was granted a lock again.", Tables: nonEmpty(b.inflicted(es, true))}
+		return section{Title: "FAULTS", Lead: "What the faults did, and how long it took until a client was granted a lock again.", Tables: nonEmpty(b.inflicted(es, true))}
 	}
-	s := section{Title: "FAULTS", Lead: "The worst answer of all runs. Unsafe: two clients held one key at once. Broken: the lock's own answers contradict its promise. Damage: a guarded resource lost updates, with tokens in brackets. Stuck: a free key was not granted in time. Unknown is not good."}
+	s := section{Title: "FAULTS", Lead: "The worst result of all runs. Unsafe: two clients held the same key at once. Broken: the replies of the lock contradict its guarantee. Lost: updates lost by the unfenced counter (in brackets: by the fenced counter). Stuck: a free key was not granted in time. Unknown means not proven safe."}
 	for _, backend := range backendsOf(es) {
 		s.Tables = append(s.Tables, nonEmpty(b.matrix(es, backend)...)...)
 	}
@@ -55,10 +55,10 @@ func backendsOf(es []*experiment) []string {
 	return list
 }
 
-// maxSubjects is how many columns of a matrix stand side by side.
+// maxSubjects is the number of columns of a matrix.
 const maxSubjects = 4
 
-// matrix is a backend's recipes against the faults that they met.
+// matrix has the recipes of a backend as columns and the faults as rows.
 func (b *builder) matrix(es []*experiment, backend string) []table {
 	var tables []table
 	var subjects []string
@@ -83,7 +83,7 @@ func (b *builder) matrix(es []*experiment, backend string) []table {
 			met[name][who] = append(met[name][who], r)
 		}
 	}
-	// Those of one topology met the same faults, and stand together.
+	// Group the recipes by topology: they have the same faults.
 	slices.SortStableFunc(subjects, func(x, y string) int { return cmp.Compare(topologyOf(x), topologyOf(y)) })
 	for some := range slices.Chunk(subjects, maxSubjects) {
 		t := table{Title: clean(backend), Head: "fault"}
@@ -96,7 +96,7 @@ func (b *builder) matrix(es []*experiment, backend string) []table {
 			here, any := met[name], false
 			for _, who := range some {
 				any = any || len(here[who]) > 0
-				line.Cells = append(line.Cells, b.fate(here[who]))
+				line.Cells = append(line.Cells, b.verdictOf(here[who]))
 			}
 			if any {
 				t.Rows = append(t.Rows, line)
@@ -107,14 +107,14 @@ func (b *builder) matrix(es []*experiment, backend string) []table {
 	return tables
 }
 
-// topologyOf is the topology that a label names; "" for the usual one.
+// topologyOf is the topology in a label; "" for single.
 func topologyOf(label string) string {
 	_, topology, _ := strings.Cut(label, " (")
 	return strings.TrimSuffix(topology, ")")
 }
 
-// fate is what became of one lock under one fault.
-func (b *builder) fate(rs []result) cell {
+// verdictOf is the result of one lock under one fault.
+func (b *builder) verdictOf(rs []result) cell {
 	if len(rs) == 0 {
 		return cell{Text: none, Class: mute, Hover: "not run"}
 	}
@@ -170,7 +170,7 @@ func (b *builder) fate(rs []result) cell {
 	return out
 }
 
-// infliction is what is to be told of one kind of fault over all runs.
+// infliction sums up one kind of fault over all runs.
 type infliction struct {
 	armed, hit       int
 	mechanisms       []string
@@ -179,9 +179,8 @@ type infliction struct {
 	breaches         int64
 }
 
-// inflicted tells of each kind of fault how often it hit, by what means, and
-// for how long nobody was granted a lock: of all locks together, or of each
-// apart.
+// inflicted has, for each kind of fault, how often it hit, by which mechanism, and
+// the time without a grant: for all locks together, or for each lock (apart).
 func (b *builder) inflicted(es []*experiment, apart bool) table {
 	t := table{Title: "what the faults did", Head: "fault", Cols: []column{
 		{Group: "hit", Name: "of armed"}, {Group: "without a grant", Name: "median"}, {Group: "without a grant", Name: "max"}, {Group: "next grant", Name: "after it"},
@@ -190,7 +189,7 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 	var order []string
 	for _, e := range es {
 		for _, r := range done(e.all()) {
-			told := map[string]bool{}
+			counted := map[string]bool{}
 			for _, f := range r.Faults {
 				name := clean(f.Kind)
 				if apart {
@@ -202,8 +201,8 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 					all[name], order = x, append(order, name)
 				}
 				x.add(f)
-				if !told[name] { // a run's violations are told once of each kind
-					told[name] = true
+				if !counted[name] { // count the violations of a run once for each kind
+					counted[name] = true
 					x.overlaps += r.Safety.Overlaps
 					x.breaches += r.Safety.Breaches
 				}
@@ -227,7 +226,7 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 		t.Rows = append(t.Rows, row{Head: name, Cells: append(cells, cell{Text: or(strings.Join(x.mechanisms, ", "), none)})})
 	}
 	if len(t.Rows) > 0 {
-		t.Below = []string{"Without a grant: the longest time of each fault that hit, of the keys that it touched, until the first grant after its end. Next grant: median time from its end; what has no end ends when it is done. Overlaps and breaches are all that those runs had, whatever made them."}
+		t.Below = []string{"Without a grant: for each fault that hit, the longest time without a grant of the affected keys, until the first grant after the fault. Next grant: median time from the end of the fault. Overlaps and breaches: all of these runs, whatever their cause."}
 	}
 	return t
 }
@@ -254,13 +253,14 @@ func (b *builder) longest(vs []float64) cell { return b.among(vs, 1) }
 
 func (b *builder) among(vs []float64, share float64) cell {
 	if len(vs) == 0 {
-		return b.dash("nobody was granted a lock again, or no fault of this kind hit")
+		return b.dash("no client was granted a lock again, or no fault of this kind hit")
 	}
 	slices.Sort(vs)
 	return cell{Text: nanos(quantile(vs, share))}
 }
 
-// withstood sums up a matrix in sentences: who withstood what, who did not.
+// withstood sums up a matrix in sentences, one for all sound locks and one for each
+// of the others.
 func withstood(es []*experiment) []string {
 	type record struct{ safe, unsafe, open, broken, stuck []string }
 	records := map[string]*record{}
@@ -305,35 +305,35 @@ func withstood(es []*experiment) []string {
 		met := len(x.safe) + len(x.unsafe) + len(x.open)
 		switch {
 		case len(x.unsafe) > 0:
-			out = append(out, fmt.Sprintf("%s: two clients held one lock under %s; %s%s.", name, list(x.unsafe), broke(x.broken), stopped(x.stuck)))
+			out = append(out, fmt.Sprintf("%s: two clients held the lock at once under %s; %s%s.", name, list(x.unsafe), broke(x.broken), stopped(x.stuck)))
 		case len(x.broken) > 0:
-			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, but %s%s.", name, broke(x.broken), stopped(x.stuck)))
+			out = append(out, fmt.Sprintf("%s: one holder at a time, but %s%s.", name, broke(x.broken), stopped(x.stuck)))
 		case len(x.stuck) > 0:
-			out = append(out, fmt.Sprintf("%s: no two clients were seen to hold one lock, and its promise was kept%s.", name, stopped(x.stuck)))
+			out = append(out, fmt.Sprintf("%s: one holder at a time and guarantee kept%s.", name, stopped(x.stuck)))
 		case len(x.open) == 0:
 			never = append(never, fmt.Sprintf("%s (%s)", name, plural(met, "fault", "faults")))
 		default:
-			out = append(out, fmt.Sprintf("%s: undecided, which is not good news, under %s.", name, list(x.open)))
+			out = append(out, fmt.Sprintf("%s: unknown, so not proven safe, under %s.", name, list(x.open)))
 		}
 	}
 	if len(never) > 0 {
-		out = append([]string{"Kept one holder at a time and its promise under every fault that it met: " + list(never) + "."}, out...)
+		out = append([]string{"One holder at a time and guarantee kept under every fault: " + list(never) + "."}, out...)
 	}
 	return out
 }
 
-// broke says under which faults a lock broke its own word.
+// broke names the faults under which a lock broke its guarantee.
 func broke(faults []string) string {
 	if len(faults) == 0 {
-		return "its promise was kept"
+		return "guarantee kept"
 	}
-	return "its promise was broken under " + list(faults)
+	return "guarantee broken under " + list(faults)
 }
 
-// stopped says under which faults a free lock was not granted in time.
+// stopped names the faults under which a free lock was not granted in time.
 func stopped(faults []string) string {
 	if len(faults) == 0 {
 		return ""
 	}
-	return "; it was free and yet granted to nobody for too long under " + list(faults)
+	return "; it stayed free too long while clients waited under " + list(faults)
 }

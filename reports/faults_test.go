@@ -45,7 +45,7 @@ func TestFaultMatrix(t *testing.T) {
 	for _, want := range []string{
 		"unsafe 1/2, broken 1/2, lost 4 (0) !", // the worst of its runs, damage with and without tokens
 		"etcd/mutex (6 faults)",
-		"redis/token: two clients held one lock under holder-cut",
+		"redis/token: two clients held the lock at once under holder-cut",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q", want)
@@ -85,7 +85,7 @@ func TestSafeIsNotAll(t *testing.T) {
 			}
 			r.Faults[0].LongestWaitNS, r.Faults[0].OutageNS = sec, 5*sec
 		}
-		want := []string{"etcd/mutex: no two clients were seen to hold one lock, but its promise was broken under holder-cut; it was free and yet granted to nobody for too long under holder-pause."}
+		want := []string{"etcd/mutex: one holder at a time, but guarantee broken under holder-cut; it stayed free too long while clients waited under holder-pause."}
 		if !matrix {
 			d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
 			want = []string{
@@ -118,8 +118,8 @@ func TestViolationsOfSeveralFaults(t *testing.T) {
 	}
 }
 
-// What was broken without any fault stands in no matrix, so it has its table,
-// and it is told where it was.
+// A lock that was unsafe without a fault is in no matrix: it has its own table, and
+// the summary names the scenario.
 func TestUnsafeWithoutFaultsBesideAMatrix(t *testing.T) {
 	d := faultDoc()
 	r := synthetic(kinds()[0], "hold-too-long", scenario.Load{Kind: "guarded-counter", Keys: 1, Arrival: "closed", Guard: "both"}, 4, 1)
