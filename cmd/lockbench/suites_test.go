@@ -35,8 +35,8 @@ func expanded(t *testing.T, name string) []scenario.Scenario {
 	return list
 }
 
-// Every built-in suite can be run with the recipes that there are, and those
-// that tell of all recipes leave none out.
+// Every built-in suite can be run with the existing recipes, and those about all
+// recipes leave none out.
 func TestSuitesKnowTheRecipes(t *testing.T) {
 	for _, name := range suites.Names() {
 		ran := map[string]bool{}
@@ -82,7 +82,7 @@ func TestKnownFailures(t *testing.T) {
 				if len(again) == 0 {
 					break
 				}
-				t.Logf("the machine was too busy to tell of %v:\n%v\n%s", again, o.err, o.stderr)
+				t.Logf("the machine was too busy to decide %v:\n%v\n%s", again, o.err, o.stderr)
 				*o = runKnownFailures(t.Context(), env, t.TempDir(), again)
 			}
 			if o.err != nil {

@@ -75,7 +75,7 @@ func TestWithinABudget(t *testing.T) {
 	}
 }
 
-// What has no room is told by block, with the recipes that do not run at all.
+// What does not fit is listed by block, with the recipes that do not run at all.
 func TestWhatIsLeftOut(t *testing.T) {
 	sel, _ := within(t, roomForThree(t), 1)
 	for _, l := range sel.LeftOut {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// RecipeFacts is what an expansion has to know of a recipe. Whoever knows the
-// recipes fills it in.
+// RecipeFacts is what an expansion needs to know of a recipe.
 type RecipeFacts struct {
 	ID      string // "redis/token"
 	Backend string // "redis"
@@ -17,13 +16,13 @@ type RecipeFacts struct {
 	// expected to be caught.
 	Broken     bool
 	Topologies []string // on which it may run
-	// Nodes is how many servers a topology has, 0 where it is not known. Where it
-	// is nil a single server is one, and of the others nothing is known.
+	// Nodes is how many servers a topology has, 0 if it is not known. If it is nil,
+	// only the topology single is known, which has one.
 	Nodes func(topology string) int
-	// GrantsPerServer lists those of them on which each server grants the lock by itself: it
-	// is expected to be caught there.
+	// GrantsPerServer lists the topologies on which each server grants the lock by
+	// itself: the recipe is expected to be unsafe there.
 	GrantsPerServer []string
-	// Properties lists the properties that it promises ("exclusive"); nil: not known.
+	// Properties lists the properties it promises ("exclusive"); nil: not known.
 	Properties []string
 	// Reenters: its client can lock again what it holds, well or badly; it serves
 	// the workload reentrant.
@@ -34,23 +33,22 @@ type RecipeFacts struct {
 	// Takeover bounds the time from a holder's death to the next grant, by the
 	// TTL; nil: not known, or the bound is none.
 	Takeover func(ttl time.Duration) time.Duration
-	// CheckTTL tells why the backend cannot serve ttl with its servers set as
-	// the scenario sets them (Scenario.Servers of the backend; nil: production
-	// defaults), or nil. A nil CheckTTL accepts every TTL.
+	// CheckTTL returns why the backend cannot serve ttl with the scenario's server
+	// settings (Scenario.Servers of the backend; nil: production defaults), or nil. A
+	// nil CheckTTL accepts every TTL.
 	CheckTTL func(ttl time.Duration, settings map[string]string) error
-	// CanFault tells why the backend's servers, in a topology and set as the
-	// scenario sets them, cannot suffer a fault, or nil. A nil CanFault accepts
+	// CanFault returns why the backend's servers, in a topology and with the
+	// scenario's settings, do not support a fault, or nil. A nil CanFault accepts
 	// every fault.
 	CanFault func(topology string, k FaultKind, settings map[string]string) error
-	// Keeps reports whether the servers, in a topology and set as the scenario
-	// sets them, are known to keep every lock that they granted through a fault
-	// of theirs, as long as its holder is heard of. Where it is nil nothing is
-	// known.
+	// Keeps reports whether the servers, in a topology and with the scenario's
+	// settings, are known to keep every granted lock through a fault of theirs, as
+	// long as its holder stays connected. If it is nil, nothing is known.
 	Keeps func(topology string, k FaultKind, settings map[string]string) bool
 }
 
-// has reports whether the recipe promises a property, or may: what it promises
-// is not known.
+// has reports whether the recipe promises a property, or may, if its promises are
+// not known.
 func (r RecipeFacts) has(property string) bool {
 	return r.Properties == nil || slices.Contains(r.Properties, property)
 }
@@ -135,8 +133,8 @@ const (
 	StepKill    = "step-kill"
 )
 
-// The topologies and environments of the design; a recipe says on which
-// topologies it runs, and this version runs servers as processes only.
+// The topologies that matter here, and the environments; this version runs
+// servers as processes only.
 const (
 	TopologySingle = "single"
 	topologyQuorum = "quorum"
@@ -175,16 +173,16 @@ type Entry struct {
 // Workloads lists the kinds of Load.
 func Workloads() []Entry {
 	return []Entry{
-		{Uncontended, "every client on a key of its own: what a lock costs when nobody else wants it"},
-		{HotKey, "all clients on one key: how the lock passes from hand to hand"},
+		{Uncontended, "each client on its own key: what a lock costs without contention"},
+		{HotKey, "all clients on one key: how the lock passes from client to client"},
 		{Keys, "each acquire draws one of many keys, uniformly or by Zipf's law"},
-		{GuardedCounter, "all clients read, work and write back a counter under the lock: shows what double holds do to the data, with and without fencing tokens"},
-		{TryStorm, "all clients try one key and never wait for it: how many refusals a second, and whether a try is answered at once"},
-		{ReadWrite, "all clients on one key, a share of the acquires for reading: readers share the lock, writers exclude everybody"},
-		{Reentrant, "each client locks one key several times over, works, and unlocks as often: an inner release must not free the outer hold"},
+		{GuardedCounter, "all clients read, work and write back a counter under the lock: shows the damage of double holds, with and without fencing tokens"},
+		{TryStorm, "all clients try one key and never wait: how many tries per second, and whether each returns at once"},
+		{ReadWrite, "all clients on one key, a share of the acquires for reading: readers share the lock, writers exclude all others"},
+		{Reentrant, "each client locks one key several times, works, and unlocks as often: an inner release must not free the outer hold"},
 		{Batch, "each acquire draws several keys and takes them all or none"},
-		{Churn, "all clients on one key with short limits, half of the waits cancelled, half out of time: what waiters that gave up leave behind"},
-		{Takeover, "half of the clients hold a key each until they are killed, the others wait for one each: how long a dead holder's lock stays taken"},
+		{Churn, "all clients on one key with short limits, half of the waits cancelled, half timed out: what abandoned waits leave behind"},
+		{Takeover, "half of the clients hold one key each until they are killed, the others wait: how long a dead holder's lock stays taken"},
 		{Properties, "no load: the conformance suite measures each property of the recipe on the scenario's servers"},
 	}
 }

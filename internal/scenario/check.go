@@ -172,7 +172,7 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 			reason := err.Error()
 			switch {
 			case strings.Contains(reason, r.ID):
-			case strings.HasPrefix(reason, "cannot serve "): // who cannot is all that is missing
+			case strings.HasPrefix(reason, "cannot serve "):
 				reason = r.ID + " " + reason
 			default:
 				reason = fmt.Sprintf("%s cannot serve a lease of %s: %s", r.ID, sc.TTL, reason)
@@ -184,7 +184,7 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 	if needs != "" && !r.has(needs) {
 		f.add("workload.kind", "lockbench list recipes shows which have the property "+needs, "%s cannot serve the workload %s: %s", r.ID, sc.Workload.Kind, errors.ErrUnsupported)
 	}
-	// Whoever can lock again need not do it right, so the property is no answer.
+	// A recipe that can lock again may do it wrong, so its property is no answer.
 	if sc.Workload.Kind == Reentrant && r.Properties != nil && !r.Reenters {
 		f.add("workload.kind", "use one whose name says reentrant", "%s cannot serve the workload %s: its holder would wait for itself", r.ID, sc.Workload.Kind)
 	}

@@ -2,7 +2,9 @@
 // results: suites and scenarios as YAML, their validation, and the types of
 // the files in a run's folder.
 //
-// It holds no behaviour beyond reading, checking and expanding specifications.
-// It may import a YAML library; it knows no recipes, so whoever validates passes
-// in what the recipes say.
+// It only reads, checks and expands specifications. It knows no recipes: the
+// caller passes in a Catalogue.
+//
+// A new parameter of a workload is one field of Load with its tags (see field in
+// parameter.go), an entry in result.schema.json, and its use in workloads.
 package scenario

@@ -205,7 +205,7 @@ func TestDefaultExpectations(t *testing.T) {
 		{"etcd/mutex", "workload: hot-key, faults: {kind: step-pause, step: queued}", e("", "", "")},
 		{"etcd/mutex", "workload: hot-key, faults: {kind: step-kill, step: queued}, expect: {liveness: stuck}", e("", "", "stuck")},
 		{"etcd/mutex", "workload: properties", e("", "", "")},
-		// A hold longer than a lease that nobody renews.
+		// A hold longer than a lease that is not renewed.
 		{"redis/token", "workload: {kind: hot-key, hold: 5s}", e("", "kept", "live")},
 		{"redis/token", "workload: {kind: hot-key, hold: 5s, watch_lease: true}", e("safe", "kept", "live")},
 		{"etcd/mutex", "workload: {kind: hot-key, hold: 5s}", e("safe", "kept", "live")},

@@ -5,8 +5,7 @@ import "slices"
 // expectAny, in a suite, expects nothing of an answer.
 const expectAny = "any"
 
-// expectation is what the user expects, and of what the user said nothing,
-// the default.
+// expectation is what the user expects, else the default.
 func expectation(sc Scenario, s Settings, r RecipeFacts) Expect {
 	e := merge(merge(defaultExpectation(sc, r), s.Expect), s.ExpectFor[r.ID])
 	for _, answer := range []*string{&e.Verdict, &e.Promise, &e.Liveness} {
@@ -21,16 +20,16 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 	contended := sc.Workload.Kind != Uncontended && sc.Clients >= 2
 	switch {
 	case sc.Workload.Kind == Properties:
-		// Expected is that each property is measured as the recipe promises.
+		// Each property is expected to be measured as the recipe promises.
 		return Expect{}
 	case !contended:
-		// Without a second client there is no evidence of safety to be had.
+		// Without a second client there is no evidence of safety.
 		return underFaults(sc, r, Expect{Promise: Kept})
 	case r.Broken, slices.Contains(r.GrantsPerServer, sc.Topology):
 		return Expect{Verdict: Unsafe, Promise: Broken}
 	}
 	if r.Bound == "none" && sc.Workload.Kind == Takeover && len(sc.Faults) > 0 {
-		// Nobody can take over, so there is no evidence of safety to be had.
+		// No client can take over, so there is no evidence of safety.
 		return Expect{Promise: Kept}
 	}
 	e := Expect{Verdict: Safe, Promise: Kept, Liveness: Live}

@@ -22,7 +22,7 @@ const (
 	DirServers     = "servers" // logs
 )
 
-// Samples is what the run measured around a scenario that no history holds.
+// Samples is what the run measured around a scenario and no history holds.
 // Stamps are CLOCK_MONOTONIC nanoseconds, as in the history.
 type Samples struct {
 	Start int64 `json:"start"` // of the measured window
@@ -38,38 +38,37 @@ type Samples struct {
 	// BusyCPU is the share of the machine's CPU time that was used, 0 to 1,
 	// during the window; nil if it could not be read.
 	BusyCPU *float64 `json:"busy_cpu"`
-	// Trouble tells why the servers cannot be trusted to have served all of
-	// the scenario: one died, or did not answer when it was over.
+	// Trouble is why the servers may not have served the whole scenario: one died,
+	// or did not respond at its end.
 	Trouble string `json:"trouble,omitempty"`
-	// Shared tells why server counters cannot be laid to this scenario.
+	// Shared is why server counters cannot be attributed to this scenario.
 	Shared string `json:"shared,omitempty"`
-	// Probe is what a last client found when all others had left; nil: it did not
-	// ask.
+	// Probe is what the orphan probe found after the load; nil: it did not run.
 	Probe *Probe `json:"probe,omitempty"`
 }
 
-// Probe is the account of a client that tried to get each key once the load was
-// over, for the takeover bound at most.
+// Probe is the result of a client that tried to acquire each key after the load,
+// for the takeover bound at most.
 type Probe struct {
 	Keys    int      `json:"keys"` // that it asked for
 	Free    int      `json:"free"` // that it was granted
 	Orphans []Orphan `json:"orphans,omitempty"`
 }
 
-// Orphan is a key that stayed taken though nobody was left to hold it.
+// Orphan is a key that stayed taken though no client was left to hold it.
 type Orphan struct {
 	Key      uint32 `json:"key"`
 	WaitedNS int64  `json:"waited_ns"`
 	Why      string `json:"why"` // the last answer
 }
 
-// WorkerSample is what one worker process says of itself at its end.
+// WorkerSample is what one worker process reports at its end.
 type WorkerSample struct {
 	PID     int      `json:"pid"`
 	Clients []uint32 `json:"clients"`
-	Error   string   `json:"error,omitempty"` // it died, or could not go on; its last words
+	Error   string   `json:"error,omitempty"` // it died, or could not continue; its last message
 	// Killed is the id of the fault that ended the worker on purpose. Then
-	// Error is empty, and the worker told nothing of itself.
+	// Error is empty, and the worker reported nothing.
 	Killed             string `json:"killed,omitempty"`
 	CPUNS              int64  `json:"cpu_ns"` // user and system, within the window
 	MaxRSSB            int64  `json:"max_rss_bytes"`
@@ -84,7 +83,7 @@ type WorkerSample struct {
 	Steps map[string]int64 `json:"steps,omitempty"`
 }
 
-// ServerSample is one server's account of the window.
+// ServerSample is what one server did in the window.
 type ServerSample struct {
 	Node     string           `json:"node"`
 	CPUNS    int64            `json:"cpu_ns"`
@@ -170,5 +169,5 @@ type NodeInfo struct {
 	Role string `json:"role,omitempty"`
 }
 
-// RoleSentinel is the role of servers that tell who leads.
+// RoleSentinel is the role of servers that name the leader.
 const RoleSentinel = "sentinel"

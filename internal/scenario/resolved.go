@@ -14,7 +14,7 @@ type Resolved struct {
 	Scenarios []Scenario `yaml:"scenarios"`
 }
 
-const resolvedHeader = `# The suite as it was run: every default written out, every scenario by itself.
+const resolvedHeader = `# The suite as it was run: every scenario, with every default written out.
 `
 
 // MarshalSuite writes resolved scenarios as YAML: suite.yaml of a run's
@@ -27,8 +27,8 @@ func MarshalSuite(name string, seed uint64, scenarios []Scenario) ([]byte, error
 	return append([]byte(resolvedHeader), body...), nil
 }
 
-// IsResolved tells what MarshalSuite wrote from a suite that a person wrote:
-// its first field is "suite", where theirs is "name".
+// IsResolved reports whether MarshalSuite wrote the file, not a person: its first
+// field is "suite" instead of "name".
 func IsResolved(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if bytes.HasPrefix(line, []byte("suite:")) {

@@ -6,7 +6,7 @@ import "time"
 // meaning. result.schema.json describes the current one.
 const SchemaVersion = 1
 
-// Document is result.json: everything that a run found out. Each number can
+// Document is result.json: everything that a run measured. Each number can
 // be derived again from the other files of the run's folder.
 type Document struct {
 	Schema    int       `json:"schema"`
@@ -15,7 +15,7 @@ type Document struct {
 	Seed      uint64    `json:"seed"`
 	Started   time.Time `json:"started"`
 	Finished  time.Time `json:"finished"`
-	// Interrupted tells that the run was stopped before its end.
+	// Interrupted: the run was stopped before its end.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	Host        Host     `json:"host"`
 	DiskBytes   int64    `json:"disk_bytes"` // of the run's folder
@@ -35,18 +35,18 @@ type Host struct {
 	Root      bool   `json:"root"`
 }
 
-// Status says how far a scenario came.
+// Status is how far a scenario came.
 type Status string
 
 // The statuses of a scenario.
 const (
 	StatusDone        Status = "done"
-	StatusMissing     Status = "missing"     // the backend cannot be had here; Reason says how to get it
-	StatusFailed      Status = "failed"      // an error of ours or of a server; Reason
-	StatusInterrupted Status = "interrupted" // stopped by the user, or never begun for it
+	StatusMissing     Status = "missing"     // the backend is not available here; Reason says how to get it
+	StatusFailed      Status = "failed"      // an error of lockbench or of a server; Reason
+	StatusInterrupted Status = "interrupted" // stopped by the user, or not started because of that
 )
 
-// Result is what one scenario found out. A pointer that is nil was not
+// Result is what one scenario measured. A pointer that is nil was not
 // measured; Unmeasured says why, by the field's JSON name.
 type Result struct {
 	Name        string            `json:"name"`
@@ -58,8 +58,8 @@ type Result struct {
 	Environment string            `json:"environment"`
 	Status      Status            `json:"status"`
 	Reason      string            `json:"reason,omitempty"`
-	Server      string            `json:"server"`         // "MariaDB", "redis": the product that really ran
-	Version     string            `json:"server_version"` // as the server itself says
+	Server      string            `json:"server"`         // "MariaDB", "redis": the product that ran
+	Version     string            `json:"server_version"` // as the server reports it
 	Durability  string            `json:"durability"`     // one line, from the settings read back
 	Settings    map[string]string `json:"settings,omitempty"`
 	Workload    Load              `json:"workload"`
@@ -74,10 +74,10 @@ type Result struct {
 	DurationNS  int64             `json:"duration_ns"` // of the measured window
 
 	Acquired           int64     `json:"acquired"` // grants of acquires that began after the warm-up, returned within the window
-	Failed             int64     `json:"failed"`   // acquires that ended without the lock, certainly; Busy among them
-	Busy               int64     `json:"busy"`     // tries that were answered: it is held
+	Failed             int64     `json:"failed"`   // acquires that ended without the lock, definitely; includes Busy
+	Busy               int64     `json:"busy"`     // tries that returned busy
 	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
-	Settled            int64     `json:"settled"`  // acquires that were given up in doubt, and of which a clean-up left nothing
+	Settled            int64     `json:"settled"`  // acquires of unknown outcome that a clean-up confirmed as not held
 	Throughput         *float64  `json:"throughput_per_s"`
 	TriesPerSecond     *float64  `json:"tries_per_s"` // tries answered, held or busy
 	PerSecond          []int64   `json:"acquired_per_second"`
@@ -92,7 +92,7 @@ type Result struct {
 	RequestsPerAcquire *float64  `json:"requests_per_acquire"`
 	ClientCPU          *float64  `json:"client_cpu_s_per_1000"` // CPU seconds of the workers per 1000 acquires
 	ServerCPU          *float64  `json:"server_cpu_s_per_1000"`
-	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while somebody wanted one
+	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while a client waited for one
 	RecoveryNS         *int64    `json:"recovery_ns"`    // from a fault's heal to the next grant, the longest
 	Arrivals           *Arrivals `json:"arrivals"`       // open loop only
 	// WokenPerRelease is how many waiting clients the server woke, for each
@@ -136,7 +136,7 @@ type CodeLines struct {
 	Shared int64 `json:"shared"` // of the files of its backend's package that belong to no recipe
 }
 
-// TakeoverTimes tells what became of the holds of killed clients.
+// TakeoverTimes is what happened to the holds of killed clients.
 type TakeoverTimes struct {
 	Holds   int64 `json:"holds"`    // holds whose client was killed
 	Granted int64 `json:"granted"`  // of those, keys that another client got before the end
@@ -225,10 +225,10 @@ type Safety struct {
 	Registers        []Register `json:"registers,omitempty"`
 	ContendedGrants  int64      `json:"contended_grants"`
 	LongestStuckNS   int64      `json:"longest_stuck_ns"`
-	// LossSignals is null where the recipe tells nobody, or nobody lost a lock.
+	// LossSignals is null if the recipe sends no signals, or no client lost a lock.
 	LossSignals *LossSignals `json:"loss_signals"`
-	// Orphans are the keys that nobody held when the load was over, and that a
-	// last client could not get within the takeover bound; null: not asked.
+	// Orphans are the keys that no client held after the load, and that the orphan
+	// probe did not get within the takeover bound; null: the probe did not run.
 	Orphans         *int64 `json:"orphans"`
 	TakeoverBoundNS int64  `json:"takeover_bound_ns"`
 
@@ -307,8 +307,8 @@ type FaultResult struct {
 	InjectedNS   int64  `json:"injected_ns,omitempty"`
 	HealedNS     int64  `json:"healed_ns,omitempty"`
 	FirstGrantNS int64  `json:"first_grant_ns,omitempty"` // the first grant of the key after the heal
-	// OthersGrantedNS is the first grant of the key to anybody else during
-	// the fault; 0: nobody got it, they waited.
+	// OthersGrantedNS is the first grant of the key to another client during the
+	// fault; 0: none got it, they waited.
 	OthersGrantedNS int64 `json:"others_granted_ns,omitempty"`
 	// LongestWaitNS is the longest that a client waited for the key, of those
 	// whose wait touched the fault.

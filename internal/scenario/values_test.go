@@ -54,7 +54,7 @@ func TestParseDist(t *testing.T) {
 	}
 }
 
-func TestParseTellsWhatToWrite(t *testing.T) {
+func TestParseErrorsSayWhatToWrite(t *testing.T) {
 	dist := func(s string) error { _, err := scenario.ParseDist(s); return err }
 	poll := func(s string) error { _, err := scenario.ParsePoll(s); return err }
 	duration := func(s string) error { _, err := scenario.ParseDuration(s); return err }
