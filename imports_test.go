@@ -45,7 +45,7 @@ var forbidden = map[string][]string{
 	"checker": {"internal/cluster", "impls", "chaos", "workloads", "internal/faultnet", "internal/scenario"},
 	"history": {"*"},
 	"impls":   {"internal/cluster", "internal/scenario", "internal/faultnet"},
-	"reports": {"internal/cluster", "chaos", "workloads", "internal/run"},
+	"reports": {"internal/cluster", "workloads", "internal/run"},
 }
 
 func TestImportsPointDownwards(t *testing.T) {

@@ -32,7 +32,7 @@ type Clients interface {
 	Waiters() []Holding
 	// Idle lists those that live and neither hold nor wait.
 	Idle() []uint32
-	// Holds reports whether h still stands. While the client's process is
+	// Holds reports whether h goes on. While the client's process is
 	// stopped, true means that the release has not been sent.
 	Holds(h Holding) bool
 	// Process is the process that hosts a client, and all clients that it
@@ -77,28 +77,18 @@ type Kill struct {
 }
 
 // Available says why a kind of fault cannot be injected on this machine, or
-// nil. Whether given servers can suffer it they say themselves.
+// nil. Whether given servers support it is another question.
 func Available(kind string) error {
-	k, ok := scenario.ParseFaultKind(kind)
+	k, ok := ParseKind(kind)
 	if !ok {
 		return fmt.Errorf("no fault %q", kind)
 	}
-	// A kill too makes sure of its target first. What cannot be made sure of must
+	// A kill too stops its target first, to be sure of it. What is not certain must
 	// not be reported.
-	if k.OnClient() && signalled(k.Action) && runtime.GOOS != "linux" {
-		return errors.New("that every thread of a process stands still can be told on Linux only; this is " + runtime.GOOS)
+	if k.OnClient() && k.About().StopsProcess && runtime.GOOS != "linux" {
+		return errors.New("whether every thread of a process has stopped is known on Linux only; this is " + runtime.GOOS)
 	}
 	return nil
-}
-
-// signalled reports whether an action on a client is done by signals to its
-// process.
-func signalled(action string) bool {
-	switch action {
-	case scenario.ActPause, scenario.ActKill, scenario.ActCutKill, scenario.ActStarve:
-		return true
-	}
-	return false
 }
 
 // Schedule is the faults of one scenario.
@@ -166,9 +156,10 @@ type fault struct {
 	scenario.Fault
 	*engine
 	kind   scenario.FaultKind
+	about  scenario.ActionInfo
 	id     string
 	turn   int  // at the gate
-	stands bool // a client stands there until we open it
+	atGate bool // a client stands there until we open it
 	killed int  // the pid of the client's process that it ended
 	hit    bool // it is on record as injected
 }
@@ -179,7 +170,8 @@ func (e *engine) faults() []*fault {
 	var list []*fault
 	for _, p := range plan(e.Faults) {
 		f := &fault{Fault: p.Fault, engine: e, id: p.ID, turn: noTurn}
-		f.kind, _ = scenario.ParseFaultKind(p.Kind) // if it is none, inject says so
+		f.kind, _ = ParseKind(p.Kind) // if it is none, inject says so
+		f.about = f.kind.About()
 		if f.Step != "" || f.wantsHeld() {
 			f.turn = e.gate.next()
 		}
@@ -228,7 +220,7 @@ func (f *fault) live(ctx context.Context) (err error) {
 
 // stopsClient reports whether the fault has a client's process stand still.
 func (f *fault) stopsClient() bool {
-	return f.kind.OnClient() && (f.kind.Action == scenario.ActPause || f.kind.Action == scenario.ActStarve)
+	return f.kind.OnClient() && f.about.StopsProcess && !f.about.Kills
 }
 
 // sustain is what a fault does while it lasts.
@@ -236,8 +228,8 @@ func (f *fault) sustain(ctx context.Context, in *injection) error {
 	if len(in.steps) == 0 {
 		return nil // there is nothing that could be healed
 	}
-	if f.kind.Action == scenario.ActStarve {
-		return f.starve(ctx, in)
+	if a, ok := f.kind.Action.(sustained); ok {
+		return a.sustain(ctx, f, in)
 	}
 	return f.sleep(ctx, time.Duration(f.For))
 }

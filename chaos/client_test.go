@@ -57,6 +57,15 @@ func TestFaultsOfAClientsWireAndClock(t *testing.T) {
 	}
 }
 
+func kindOf(t *testing.T, name string) scenario.FaultKind {
+	t.Helper()
+	k, ok := ParseKind(name)
+	if !ok {
+		t.Fatalf("no fault %q", name)
+	}
+	return k
+}
+
 // Every action has its own rule.
 func TestRules(t *testing.T) {
 	for action, want := range map[string]faultnet.Rule{
@@ -64,12 +73,12 @@ func TestRules(t *testing.T) {
 		"refuse": {Refuse: true}, "reset": {Reset: true}, "reply-lost": {LoseReply: true},
 		"delay": {Delay: time.Second}, "throttle": {Rate: 9},
 	} {
-		f := &fault{Fault: scenario.Fault{By: 1000 * ms, Rate: 9}, kind: scenario.FaultKind{Target: "holder", Action: action}, engine: &engine{}}
+		f := &fault{Fault: scenario.Fault{By: 1000 * ms, Rate: 9}, kind: kindOf(t, "holder-"+action), engine: &engine{}}
 		if got := f.rule(); got != want {
 			t.Errorf("%s: %+v, want %+v", action, got, want)
 		}
 	}
-	f := &fault{Fault: scenario.Fault{By: ms, Jitter: ms}, kind: scenario.FaultKind{Target: "holder", Action: "delay"}, engine: &engine{}}
+	f := &fault{Fault: scenario.Fault{By: ms, Jitter: ms}, kind: kindOf(t, "holder-delay"), engine: &engine{}}
 	if r := f.rule(); r.Jitter != time.Millisecond || r.Seed == 0 {
 		t.Errorf("jitter: %+v", r)
 	}

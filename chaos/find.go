@@ -15,18 +15,18 @@ import (
 // errEscaped: the target was not any more what it was when it was chosen.
 var errEscaped = errors.New("the target escaped")
 
-// prey is a client that a fault aims at, or by which it finds its servers.
-type prey struct {
+// target is a client that a fault aims at, or by which it finds its servers.
+type target struct {
 	Holding
 	how string
-	// stands reports whether it still is what it was chosen for.
-	stands func() bool
-	idle   bool // it neither holds nor waits, so its key means nothing
-	atGate bool // it stands at the gate, and moves no further
+	// stillValid reports whether it still is what it was chosen for.
+	stillValid func() bool
+	idle       bool // it neither holds nor waits, so its key means nothing
+	atGate     bool // it stands at the gate, and moves no further
 }
 
 // event names the client.
-func (p prey) event() (e scenario.FaultEvent) {
+func (p target) event() (e scenario.FaultEvent) {
 	e.Client = &p.Client
 	if !p.idle {
 		e.Key = &p.Key
@@ -39,25 +39,25 @@ func (p prey) event() (e scenario.FaultEvent) {
 
 // find waits for a client to aim at, by the fault's target and trigger. The
 // error is the reason of a miss.
-func (f *fault) find(ctx context.Context, try int) (prey, error) {
+func (f *fault) find(ctx context.Context, try int) (target, error) {
 	switch {
 	case f.Step != "":
 		h, _, err := f.catch(ctx, f.Step, f.Nth, never)
 		if err != nil {
-			return prey{}, err
+			return target{}, err
 		}
 		if f.meant() {
 			return f.standing(h, f.Step), nil
 		}
 	case f.kind.Target == scenario.TargetStep:
-		return prey{}, fmt.Errorf("%s does not say at which step", f.Kind)
+		return target{}, fmt.Errorf("%s does not say at which step", f.Kind)
 	case f.wantsHeld():
 		h, came, err := f.catch(ctx, placeHeld, 0, f.longHeld)
 		if came {
 			return f.standing(h, placeHeld), nil
 		}
 		if err != nil && (f.late() || ctx.Err() != nil) {
-			return prey{}, err
+			return target{}, err
 		}
 		// Nobody can be met there, or somebody holds so long that there is no need
 		// to.
@@ -74,17 +74,17 @@ func (f *fault) meant() bool {
 
 // seeksHolder reports whether the fault finds its target by who holds a lock.
 func (f *fault) seeksHolder() bool {
-	return f.kind.OnHolder() || f.kind.Target == scenario.TargetServing || f.kind.Action == scenario.ActEvict
+	return f.kind.OnHolder() || f.kind.Target == scenario.TargetServing || f.about.AboutHold
 }
 
 // standing is the client at the gate. It may lose the lock there.
-func (f *fault) standing(h Holding, step string) prey {
-	p := prey{Holding: h, how: "the client stood at the step", stands: func() bool { return true }, atGate: true}
+func (f *fault) standing(h Holding, step string) target {
+	p := target{Holding: h, how: "the client stood at the step", stillValid: func() bool { return true }, atGate: true}
 	if f.Step == "" {
 		p.how += " " + step
 	}
 	if step == placeHeld && f.seeksHolder() {
-		p.stands = func() bool { return f.Clients.Holds(h) }
+		p.stillValid = func() bool { return f.Clients.Holds(h) }
 	}
 	return p
 }
@@ -97,21 +97,21 @@ func (f *fault) longHeld() bool {
 }
 
 // choose waits until there is somebody to choose from.
-func (f *fault) choose(ctx context.Context, try int) (prey, error) {
+func (f *fault) choose(ctx context.Context, try int) (target, error) {
 	var taken error
 	for {
 		if f.late() {
-			return prey{}, because(fmt.Sprintf("%s (%d tries)", f.nobody(), try-1), taken)
+			return target{}, because(fmt.Sprintf("%s (%d tries)", f.nobody(), try-1), taken)
 		}
 		list := f.candidates()
 		if f.After > 0 {
-			list = f.unripe(list)
+			list = f.tooRecent(list)
 		}
 		free, conflict := f.unclaimed(list)
 		if ctx.Err() != nil {
 			// The end of the run heals the other faults too, and what that sets free
 			// was taken as long as the run lasted.
-			return prey{}, because("the run ended before a client was found", taken)
+			return target{}, because("the run ended before a client was found", taken)
 		}
 		taken = conflict
 		if len(free) > 0 {
@@ -120,7 +120,7 @@ func (f *fault) choose(ctx context.Context, try int) (prey, error) {
 			}
 		}
 		if f.sleep(ctx, time.Millisecond) != nil {
-			return prey{}, because("the run ended before a client was found", taken)
+			return target{}, because("the run ended before a client was found", taken)
 		}
 	}
 }
@@ -190,8 +190,8 @@ func (f *fault) unclaimed(list []Holding) (free []Holding, taken error) {
 // mark is the stamp at which a hold is as old as the fault wants it.
 func (f *fault) mark(h Holding) int64 { return h.Since + int64(f.After*float64(f.TTL)) }
 
-// unripe leaves out the holds that are past their mark.
-func (f *fault) unripe(list []Holding) []Holding {
+// tooRecent leaves out the holds that are past their mark.
+func (f *fault) tooRecent(list []Holding) []Holding {
 	now := f.Clock.Now()
 	return slices.DeleteFunc(list, func(h Holding) bool { return f.mark(h) < now })
 }
@@ -222,18 +222,18 @@ func (f *fault) hash(try int) uint64 {
 }
 
 // chosen is a client that was found in shared memory.
-func (f *fault) chosen(h Holding, try int) prey {
+func (f *fault) chosen(h Holding, try int) target {
 	same := func(x Holding) bool { return x.Client == h.Client && x.Attempt == h.Attempt }
-	p := prey{Holding: h, how: fmt.Sprintf("holder found in shared memory, try %d", try)}
-	p.stands = func() bool { return f.Clients.Holds(h) }
+	p := target{Holding: h, how: fmt.Sprintf("holder found in shared memory, try %d", try)}
+	p.stillValid = func() bool { return f.Clients.Holds(h) }
 	switch f.kind.Target {
 	case scenario.TargetWaiter:
 		p.how = fmt.Sprintf("longest waiter found in shared memory, try %d", try)
-		p.stands = func() bool { return slices.ContainsFunc(f.Clients.Waiters(), same) }
+		p.stillValid = func() bool { return slices.ContainsFunc(f.Clients.Waiters(), same) }
 	case scenario.TargetNonholder:
 		p.how = fmt.Sprintf("client without a lock found in shared memory, try %d", try)
 		p.idle = h.Attempt == history.Attempt{}
-		p.stands = func() bool {
+		p.stillValid = func() bool {
 			return !slices.ContainsFunc(f.Clients.Holders(), func(x Holding) bool { return x.Client == h.Client })
 		}
 	}

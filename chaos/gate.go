@@ -54,8 +54,8 @@ const noTurn = -1
 
 // openGate lets the client that stands there go on.
 func (f *fault) openGate() {
-	if f.stands {
-		f.stands = false
+	if f.atGate {
+		f.atGate = false
 		f.Gate.Open()
 	}
 }
@@ -75,10 +75,10 @@ func (f *fault) wantsHeld() bool {
 	switch {
 	case f.Step != "" || f.After > 0 || f.Gate == nil:
 		return false
-	case f.kind.Target == scenario.TargetServing || f.kind.Action == scenario.ActEvict:
+	case f.kind.Target == scenario.TargetServing || f.about.AboutHold:
 		return true
 	}
-	return f.kind.OnHolder() && !signalled(f.kind.Action)
+	return f.kind.OnHolder() && !f.about.StopsProcess
 }
 
 // catch waits at the gate for the nth client that comes to a step, or until
@@ -104,7 +104,7 @@ func (f *fault) catch(ctx context.Context, step string, nth int, enough func() b
 	last := time.Duration(0) // for which a client that has come at the last moment was waited for
 	for {
 		if h, ok := f.Gate.Caught(); ok {
-			f.stands = true
+			f.atGate = true
 			return h, true, nil
 		}
 		switch {

@@ -20,7 +20,7 @@ type aim struct {
 	how     string              // they were found
 	claims  []claim
 	stopped []Process // would be left stopped if we died
-	prey    prey      // the client, or by whom the servers were found
+	target  target    // the client, or by whom the servers were found
 	proc    Process   // the client's
 	nodes   []int
 	lead    int // who led when the servers were chosen; -1: nobody does
@@ -56,7 +56,7 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 			return nil, f.missed(err.Error())
 		}
 		in, err := f.begin(a)
-		if errors.Is(err, errClaimed) && f.kind.OnClient() && !a.prey.atGate {
+		if errors.Is(err, errClaimed) && f.kind.OnClient() && !a.target.atGate {
 			// Another fault was faster. The next look knows of its claim.
 			if f.sleep(ctx, betweenTries) != nil {
 				return nil, f.missed(fmt.Sprintf("the run ended before a target was hit: %v", err))
@@ -88,7 +88,7 @@ func (f *fault) inject(ctx context.Context) (*injection, error) {
 // one that is paused goes on where it was stopped.
 func (in *injection) keepsGate() bool {
 	k := in.fault.kind
-	return k.OnClient() && k.Action == scenario.ActPause && in.aim.prey.atGate
+	return k.OnClient() && k.About().Freezes && in.aim.target.atGate
 }
 
 // injected puts an injection on record. What cannot be put there is undone.
@@ -109,7 +109,7 @@ func (f *fault) impossible() error {
 	}
 	switch {
 	case f.kind.OnClient():
-		if f.Wires == nil && !(signalled(f.kind.Action) && f.kind.Action != scenario.ActCutKill) {
+		if f.Wires == nil && (f.about.Wire || !f.about.StopsProcess) {
 			return fmt.Errorf("%s needs a way to the clients' connections and clocks, and there is none here", f.Kind)
 		}
 		return nil
@@ -119,11 +119,11 @@ func (f *fault) impossible() error {
 		return fmt.Errorf("%s needs a way to the clients' connections, and there is none here", f.Kind)
 	}
 	// What the wire carries too makes do with what there is of the links.
-	if f.kind.Wire() || f.kind.Needs() == "" {
+	if f.about.Wire || f.about.Needs == "" {
 		return nil
 	}
-	if err := f.Servers.Can(f.kind.Needs()); err != nil {
-		return fmt.Errorf("these servers cannot suffer %s: %w", f.kind.Action, err)
+	if err := f.Servers.Can(f.about.Needs); err != nil {
+		return fmt.Errorf("these servers do not support %s: %w", f.about.Name, err)
 	}
 	return nil
 }
@@ -142,12 +142,12 @@ func (f *fault) aim(ctx context.Context, try int) (aim, error) {
 
 // aimAt finds the process of a client, which must host nobody whom the fault may
 // not hit.
-func (f *fault) aimAt(p prey) (aim, error) {
+func (f *fault) aimAt(p target) (aim, error) {
 	proc, hosted, err := f.Clients.Process(p.Client)
 	if err != nil {
 		return aim{}, err
 	}
-	stops := signalled(f.kind.Action)
+	stops := f.about.StopsProcess
 	if stops && len(hosted) > 1 && !(f.Takeover && f.Kind == scenario.HolderKill) {
 		return aim{}, fmt.Errorf("the process of client %d hosts %d clients, and %s would hit them all: give each its own (leave workers out)", p.Client, len(hosted), f.Kind)
 	}
@@ -155,7 +155,7 @@ func (f *fault) aimAt(p prey) (aim, error) {
 	if err != nil {
 		return aim{}, err
 	}
-	a := aim{event: p.event(), how: p.how, prey: p, proc: proc, claims: []claim{c}}
+	a := aim{event: p.event(), how: p.how, target: p, proc: proc, claims: []claim{c}}
 	a.event.PID = proc.PID()
 	if stops {
 		a.stopped = []Process{proc}
@@ -169,7 +169,7 @@ func (f *fault) claimOn(client uint32) (claim, error) {
 	if err != nil {
 		return claim{}, err
 	}
-	alone := signalled(f.kind.Action) || f.kind.Action == scenario.ActClock
+	alone := f.about.StopsProcess || f.about.Exclusive
 	return claim{fmt.Sprintf("the process of client %d (pid %d)", client, proc.PID()), alone}, nil
 }
 
@@ -178,7 +178,7 @@ func (f *fault) claimOn(client uint32) (claim, error) {
 // miss; what was done by then is undone by closing the injection.
 func (f *fault) act(ctx context.Context, in *injection) error {
 	if f.kind.OnClient() {
-		return f.actOnClient(ctx, in)
+		return f.kind.Action.(clientAction).hitClient(ctx, f, in)
 	}
 	return f.actOnServers(ctx, in)
 }

@@ -104,7 +104,7 @@ func (in *injection) record() error {
 	e.Event, e.AtNS = "injected", in.at
 	err := f.log(e)
 	in.recorded, f.hit = err == nil, true
-	if f.kind.OnClient() && f.kind.Action == scenario.ActPause {
+	if f.kind.OnClient() && f.about.Freezes {
 		return err
 	}
 	e.Event, e.AtNS = "effective", in.since

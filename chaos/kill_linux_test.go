@@ -85,7 +85,7 @@ func TestStepPause(t *testing.T) {
 			t.Errorf("the gate was opened before the process was continued (%v)", err)
 		}
 	}}
-	f := scenario.Fault{Kind: scenario.StepPause, Step: "between", For: scenario.Duration(20 * time.Millisecond)}
+	f := scenario.Fault{Kind: "step-pause", Step: "between", For: scenario.Duration(20 * time.Millisecond)}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c}, Gate: g}, time.Minute)
 	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") || len(kills) > 0 || dead(c) {
 		t.Fatalf("events %v, kills %v", got, kills)
@@ -106,7 +106,7 @@ func TestStepPause(t *testing.T) {
 func TestStepKill(t *testing.T) {
 	c := startChild(t)
 	g := &fakeGate{comes: 1}
-	f := scenario.Fault{Kind: scenario.StepKill, Step: "between"}
+	f := scenario.Fault{Kind: "step-kill", Step: "between"}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c}, Gate: g}, time.Minute)
 	if got := names(events); !equal(got, "armed", "injected", "effective", "first_grant") || !dead(c) || len(kills) != 1 {
 		t.Fatalf("events %v, dead is %v, kills %v", got, dead(c), kills)
@@ -139,7 +139,7 @@ func TestStepFaultsThatMiss(t *testing.T) {
 			if tt.ctx == over {
 				window = time.Hour
 			}
-			f := scenario.Fault{Kind: scenario.StepPause, Step: tt.step, For: scenario.Duration(10 * time.Millisecond)}
+			f := scenario.Fault{Kind: "step-pause", Step: tt.step, For: scenario.Duration(10 * time.Millisecond)}
 			c := startChild(t)
 			events, kills := runWith(t, tt.ctx, Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c, hosted: tt.hosted}, Gate: &tt.gate}, window)
 			if got := names(events); !equal(got, "armed", "missed") || !strings.Contains(events[1].Reason, tt.want) || len(kills) > 0 {
@@ -157,7 +157,7 @@ func TestStepFaultsThatMiss(t *testing.T) {
 func TestStepFaultTakesWhoComesAtTheLastMoment(t *testing.T) {
 	c := startChild(t)
 	g := &fakeGate{comes: -1, late: true}
-	f := scenario.Fault{Kind: scenario.StepKill, Step: "between"}
+	f := scenario.Fault{Kind: "step-kill", Step: "between"}
 	events, _ := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{f}, Clients: fakeClients{proc: c}, Gate: g}, 5*time.Millisecond)
 	if got := names(events); !equal(got, "armed", "injected", "effective") || !dead(c) {
 		t.Errorf("events %v, dead is %v", got, dead(c))

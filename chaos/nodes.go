@@ -37,56 +37,38 @@ func (f *fault) aimAtServers(ctx context.Context, try int) (aim, error) {
 
 // moment waits for what triggers a fault of the servers, and tells which client
 // did, or holds the lock that the fault is about.
-func (f *fault) moment(ctx context.Context, try int) (prey, error) {
+func (f *fault) moment(ctx context.Context, try int) (target, error) {
 	switch {
 	case f.seeksHolder() || f.After > 0:
 		return f.find(ctx, try)
 	case f.Step == "":
-		return prey{}, nil
+		return target{}, nil
 	}
 	h, _, err := f.catch(ctx, f.Step, f.Nth, never)
 	return f.standing(h, f.Step), err
 }
 
 // aimAtNodes names the servers, and takes hold of what the fault needs of them.
-func (f *fault) aimAtNodes(nodes []int, lead int, how string, p prey) aim {
-	a := aim{how: how, nodes: nodes, lead: lead, prey: p}
-	if p.stands != nil {
+func (f *fault) aimAtNodes(nodes []int, lead int, how string, p target) aim {
+	a := aim{how: how, nodes: nodes, lead: lead, target: p}
+	if p.stillValid != nil {
 		a.event = p.event()
 		a.how += "; " + p.how
 	}
 	a.event.Nodes = f.named(nodes, lead)
 	for _, n := range a.event.Nodes {
-		for _, part := range f.parts() {
-			a.claims = append(a.claims, claim{part.what + " of " + n.Name, part.alone})
+		if c, ok := f.kind.Action.(claiming); ok {
+			for _, part := range c.claims() {
+				a.claims = append(a.claims, claim{part.what + " of " + n.Name, part.alone})
+			}
 		}
-		if f.kind.Action == scenario.ActPause {
+		if f.about.StopsProcess {
 			if proc := f.Servers.Process(n.Index); proc != nil {
 				a.stopped = append(a.stopped, proc)
 			}
 		}
 	}
 	return a
-}
-
-// parts are what a fault has in hand of each of its servers; those that add up
-// have none.
-func (f *fault) parts() []claim {
-	switch f.kind.Action {
-	case scenario.ActKill, scenario.ActRestart, scenario.ActPause:
-		return []claim{{"the process", true}}
-	case scenario.ActClock:
-		return []claim{{"the clock", true}}
-	case scenario.ActSlowDisk:
-		return []claim{{"the disk", true}}
-	case scenario.ActEvict, scenario.ActFlush:
-		return []claim{{"the memory", false}}
-	case scenario.ActFull:
-		// What makes room ends it. So does a new start, and one that stands still
-		// cannot be given any.
-		return []claim{{"the memory", true}, {"the process", true}}
-	}
-	return nil
 }
 
 func (f *fault) named(nodes []int, lead int) []scenario.Node {
@@ -100,7 +82,7 @@ func (f *fault) named(nodes []int, lead int) []scenario.Node {
 
 // nodes finds the servers that the fault's target names, and who leads: -1 if
 // nobody does, or it does not matter and cannot be told now.
-func (f *fault) nodes(ctx context.Context, try int, p prey) (nodes []int, lead int, how string, err error) {
+func (f *fault) nodes(ctx context.Context, try int, p target) (nodes []int, lead int, how string, err error) {
 	all := f.Servers.Nodes()
 	if n, ok := f.kind.Node(); ok {
 		if n > len(all) {
@@ -159,7 +141,7 @@ func count(n int) []int {
 
 // serving finds the one server that a client is connected to; if it has none or
 // several, the leader.
-func (f *fault) serving(ctx context.Context, p prey) (nodes []int, lead int, how string, err error) {
+func (f *fault) serving(ctx context.Context, p target) (nodes []int, lead int, how string, err error) {
 	limited, cancel := context.WithTimeout(ctx, wireLimit)
 	defer cancel()
 	peers, err := f.Wires.Peers(limited, p.Client)

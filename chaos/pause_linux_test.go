@@ -50,7 +50,7 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 			return true
 		},
 	}
-	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(20 * time.Millisecond)}, time.Minute, clients)
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: "holder-pause", For: scenario.Duration(20 * time.Millisecond)}, time.Minute, clients)
 	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") {
 		t.Fatalf("events %v", got)
 	}
@@ -78,7 +78,7 @@ func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
 		holders: func() []Holding { return []Holding{{Client: 1, Since: math.MaxInt64}} },
 		holds:   func(Holding) bool { looks++; return looks == 3 },
 	}
-	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Millisecond)}, time.Minute, clients)
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: "holder-pause", For: scenario.Duration(time.Millisecond)}, time.Minute, clients)
 	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed", "first_grant") || looks != 3 {
 		t.Fatalf("events %v after %d looks, want an injection at the third", got, looks)
 	}
@@ -87,7 +87,7 @@ func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
 // Nobody ever holds: the fault is missed, never survived.
 func TestHolderPauseMissesWithoutHolder(t *testing.T) {
 	clients := fakeClients{proc: startChild(t), holders: func() []Holding { return nil }, holds: func(Holding) bool { return false }}
-	events := runSchedule(t, t.Context(), scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(20 * time.Millisecond)}, 30*time.Millisecond, clients)
+	events := runSchedule(t, t.Context(), scenario.Fault{Kind: "holder-pause", For: scenario.Duration(20 * time.Millisecond)}, 30*time.Millisecond, clients)
 	if got := names(events); !equal(got, "armed", "missed") || events[1].Reason == "" {
 		t.Fatalf("events %+v, want armed and missed with a reason", events)
 	}
@@ -102,7 +102,7 @@ func TestHolderPauseHealsWhenTheRunEnds(t *testing.T) {
 		holders: func() []Holding { return []Holding{{Client: 1, Since: math.MaxInt64}} },
 		holds:   func(Holding) bool { cancel(); return true },
 	}
-	events := runSchedule(t, ctx, scenario.Fault{Kind: scenario.HolderPause, For: scenario.Duration(time.Hour)}, 2*time.Hour, clients)
+	events := runSchedule(t, ctx, scenario.Fault{Kind: "holder-pause", For: scenario.Duration(time.Hour)}, 2*time.Hour, clients)
 	if got := names(events); !equal(got, "armed", "injected", "heal_started", "healed") {
 		t.Fatalf("events %v", got)
 	}
@@ -112,7 +112,7 @@ func TestHolderPauseHealsWhenTheRunEnds(t *testing.T) {
 }
 
 func TestEveryFaultOfTheSpecificationIsKnown(t *testing.T) {
-	for _, f := range scenario.Faults() {
+	for _, f := range Actions().Faults() {
 		if err := Available(f.Name); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -268,13 +269,13 @@ func faultLines(e *experiment) []string {
 
 // kills reports whether a fault ended its client: such a fault has no duration.
 func kills(f scenario.FaultResult) bool {
-	what, _ := scenario.ParseFaultKind(f.Kind)
+	what, _ := chaos.ParseKind(f.Kind)
 	return what.KillsClient()
 }
 
 // lasts reports whether a fault affected one client for some time.
 func lasts(f scenario.FaultResult) bool {
-	what, _ := scenario.ParseFaultKind(f.Kind)
+	what, _ := chaos.ParseKind(f.Kind)
 	return what.OnClient() && !what.Instant()
 }
 

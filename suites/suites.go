@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -28,7 +29,7 @@ func Load(name string) (scenario.File, error) {
 			Hint:    scenario.Suggest(name, Names()),
 		}}}
 	}
-	return scenario.ParseFile("suite "+name, data)
+	return scenario.ParseFile("suite "+name, data, chaos.Actions())
 }
 
 // Entry is a suite and its line in a list.

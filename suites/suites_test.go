@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
 )
@@ -51,7 +52,7 @@ func catalogue() scenario.Catalogue {
 			all = append(all, r)
 		}
 	}
-	return scenario.NewCatalogue(all...)
+	return scenario.NewCatalogue(chaos.Actions(), all...)
 }
 
 func expand(t *testing.T, name string) []scenario.Scenario {
@@ -245,7 +246,7 @@ func TestKnownFailuresHaveControls(t *testing.T) {
 		e := sc.Expect
 		l := load{workload: sc.Workload.Kind}
 		for _, f := range sc.Faults {
-			if f.Kind != scenario.StepKill && f.Kind != scenario.StepPause { // which need the very step
+			if f.Kind != "step-kill" && f.Kind != "step-pause" { // which need the very step
 				l.faults += f.Kind
 			}
 		}
@@ -280,8 +281,8 @@ func TestSafetyLeavesNothingOut(t *testing.T) {
 	for _, sc := range expand(t, "safety") {
 		seeds[sc.Group+sc.Recipe]++
 		for _, fault := range sc.Faults {
-			k, _ := scenario.ParseFaultKind(fault.Kind)
-			action := k.Action
+			k, _ := chaos.ParseKind(fault.Kind)
+			action := k.About().Name
 			if k.OnClient() {
 				action = "client " + action
 			}
@@ -302,8 +303,9 @@ func TestSafetyLeavesNothingOut(t *testing.T) {
 			all++
 		}
 	}
-	for _, a := range scenario.FaultActions() {
-		name := a.Action
+	for _, action := range chaos.Actions() {
+		a := action.About()
+		name := a.Name
 		least := 1
 		if slices.Contains(a.Targets, scenario.TargetHolder) {
 			name, least = "client "+name, all

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -14,7 +15,7 @@ func catalogue() scenario.Catalogue {
 	for _, r := range all.Recipes() {
 		facts = append(facts, run.Facts(r))
 	}
-	return scenario.NewCatalogue(facts...)
+	return scenario.NewCatalogue(chaos.Actions(), facts...)
 }
 
 func unknownRecipe(id string) error {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
@@ -24,7 +25,7 @@ func completeRun(cmd *cobra.Command) {
 	}
 	for flag, names := range map[string]func() []string{
 		"recipe":   recipeNames,
-		"fault":    func() []string { return entryNames(scenario.Faults()) },
+		"fault":    func() []string { return entryNames(chaos.Actions().Faults()) },
 		"workload": func() []string { return entryNames(scenario.Workloads()) },
 		"format":   func() []string { return []string{"text", "json"} },
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -54,9 +55,8 @@ func (f faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, err
 	paused, measured := false, false
 	for _, name := range f.names {
 		spec := scenario.FaultSpec{Kind: name, Step: f.step}
-		kind, _ := scenario.ParseFaultKind(name)
-		pauses := kind.Action == scenario.ActPause
-		measures := slices.Contains([]string{scenario.ActClock, scenario.ActDelay, scenario.ActSlowDisk}, kind.Action)
+		kind, _ := chaos.ParseKind(name)
+		pauses, measures := kind.About().Freezes, kind.About().By.Name != ""
 		paused, measured = paused || pauses, measured || measures
 		set(&spec.At, f.at, given("fault-at"))
 		set(&spec.For, f.duration, given("fault-for"))

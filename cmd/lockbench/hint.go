@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -19,7 +20,7 @@ const longHold = "50ms"
 func holdHint(scenarios []scenario.Scenario) string {
 	for _, sc := range scenarios {
 		for _, f := range sc.Faults {
-			kind, ok := scenario.ParseFaultKind(f.Kind)
+			kind, ok := chaos.ParseKind(f.Kind)
 			if !ok || kind.OnClient() || kind.Target == scenario.TargetServing || f.Step != "" || f.After > 0 || sc.Workload.Hold.A >= shortHold {
 				continue
 			}

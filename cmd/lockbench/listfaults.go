@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/run"
@@ -34,28 +35,27 @@ type faultList struct {
 func faults() faultList {
 	list := faultList{Targets: scenario.FaultTargets()}
 	kernel := netdrop.Available()
-	for _, a := range scenario.FaultActions() {
-		list.Faults = append(list.Faults, listing(a, kernel))
+	for _, a := range chaos.Actions() {
+		list.Faults = append(list.Faults, listing(a.About(), kernel))
 	}
 	return list
 }
 
 // listing tells of an action as it is on this machine.
-func listing(a scenario.FaultAction, kernel error) listedFault {
-	f := listedFault{Group: a.Group, Action: a.Action, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
+func listing(a scenario.ActionInfo, kernel error) listedFault {
+	f := listedFault{Group: a.Group, Action: a.Name, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
 	if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kindOf(a)}}}); err != nil {
 		f.Unavailable = err.Error()
 	}
 	if a.Group == scenario.GroupServer {
-		k, _ := scenario.ParseFaultKind(kindOf(a))
-		f.Backends = supporting(k.Needs())
+		f.Backends = supporting(a.Needs)
 	}
 	return f
 }
 
 // kindOf is an action on the first of its targets.
-func kindOf(a scenario.FaultAction) string {
-	return strings.ReplaceAll(a.Targets[0]+"-"+a.Action, ":N-", ":1-")
+func kindOf(a scenario.ActionInfo) string {
+	return strings.ReplaceAll(a.Targets[0]+"-"+a.Name, ":N-", ":1-")
 }
 
 // supporting lists the backends whose servers have an ability in some topology.
@@ -72,26 +72,14 @@ func supporting(ability string) []string {
 
 // mechanism is what would do a fault here; kernel is why the kernel cannot drop
 // packets, or nil.
-func mechanism(a scenario.FaultAction, kernel error) string {
+func mechanism(a scenario.ActionInfo, kernel error) string {
 	switch {
-	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action) && kernel == nil:
-		return "kernel (drops packets in a network namespace of the run's own), or proxy"
-	case a.Group == scenario.GroupWire && scenario.DropsPackets(a.Action):
-		return fmt.Sprintf("proxy (the kernel cannot here: %v)", kernel)
-	case a.Group == scenario.GroupWire:
-		return "proxy"
-	case a.Group == scenario.GroupClient && a.Action == scenario.ActClock:
-		return "the clock that the client is given"
-	case a.Action == scenario.ActCut || a.Action == scenario.ActCutPeers:
-		return "proxies between the servers"
-	case a.Action == scenario.ActClock:
-		return "a library preloaded into the server"
-	case a.Action == scenario.ActSlowDisk:
-		return "the server's calls held up"
-	case slices.Contains([]string{scenario.ActMove, scenario.ActClose, scenario.ActEvict, scenario.ActFull, scenario.ActFlush}, a.Action):
-		return "the server's own commands"
+	case a.Group != scenario.GroupWire || !a.DropsPackets:
+		return a.Means
+	case kernel == nil:
+		return "kernel (drops packets in a network namespace of the run's own), or " + a.Means
 	}
-	return "signals"
+	return fmt.Sprintf("%s (the kernel cannot here: %v)", a.Means, kernel)
 }
 
 // whom says whom an action can hit, shortly.
@@ -171,7 +159,7 @@ func (a *app) listFaults(format string) error {
 		entry(f.Action, text)
 	}
 	b.WriteString("\n")
-	paragraph("Which servers can suffer what depends on them: `lockbench list faults NAME` tells of one, and a suite says so before it starts. Each fault has a time (at), and may have a duration (for), a step or the age of a hold that it waits for (step, nth, after), and a measure (by, jitter, rate).")
+	paragraph("Which servers support which fault depends on them: `lockbench list faults NAME` shows it for one, and a suite is checked before it starts. Each fault has a time (at), and may have a duration (for), a step or the age of a hold that it waits for (step, nth, after), and a measure (by, jitter, rate).")
 	_, err := io.WriteString(a.stdout, b.String())
 	return err
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/netdrop"
@@ -57,19 +59,20 @@ func (a *app) explainFaults(format string, names []string) error {
 func wholly(name string) []wholeFault {
 	var list []wholeFault
 	kernel := netdrop.Available()
-	named, whole := scenario.ParseFaultKind(name)
-	for _, action := range scenario.FaultActions() {
+	named, whole := chaos.ParseKind(name)
+	for _, a := range chaos.Actions() {
+		action := a.About()
 		f := wholeFault{Name: name, listedFault: listing(action, kernel)}
 		kind := named
 		if whole {
-			if !slices.Contains(action.Targets, generic(named)) {
+			if !slices.Contains(action.Targets, scenario.GenericTarget(named.Target)) {
 				continue
 			}
 			f.Targets = []string{named.Target}
 		} else {
-			kind, _ = scenario.ParseFaultKind(kindOf(action))
+			kind, _ = chaos.ParseKind(kindOf(action))
 		}
-		if action.Action == kind.Action && (whole || action.Action == name) {
+		if a == kind.Action && (whole || action.Name == name) {
 			f.Parameters, f.Sufferers = parameters(kind), sufferers(kind)
 			list = append(list, f)
 		}
@@ -77,28 +80,18 @@ func wholly(name string) []wholeFault {
 	return list
 }
 
-// generic is a fault's target as the lists have it.
-func generic(k scenario.FaultKind) string {
-	if _, numbered := k.Node(); numbered {
-		return anyNode
-	}
-	return k.Target
-}
-
-// anyNode stands in lists for the servers by their numbers.
-const anyNode = "node:N"
-
 func unknownFault(name string) error {
 	var known []string
-	for _, f := range scenario.Faults() {
+	for _, f := range chaos.Actions().Faults() {
 		known = append(known, f.Name)
 	}
 	target, _, _ := strings.Cut(name, "-")
 	_, numbered := scenario.FaultKind{Target: target}.Node()
-	for _, action := range scenario.FaultActions() {
-		known = append(known, action.Action)
-		if slices.Contains(action.Targets, anyNode) && numbered {
-			known = append(known, target+"-"+action.Action)
+	for _, a := range chaos.Actions() {
+		action := a.About()
+		known = append(known, action.Name)
+		if slices.Contains(action.Targets, scenario.TargetNode) && numbered {
+			known = append(known, target+"-"+action.Name)
 		}
 	}
 	err := fmt.Errorf("no fault %q", name)
@@ -117,22 +110,11 @@ func parameters(k scenario.FaultKind) []scenario.Entry {
 			list = append(list, scenario.Entry{Name: name, Summary: summary})
 		}
 	}
-	lasts := "how long it lasts (default two leases and 2s)"
-	if k.Action == scenario.ActKill {
-		lasts = "after what time it is started again (default 3s)"
-	}
-	add(!k.Instant(), "for", lasts)
-	switch k.Action {
-	case scenario.ActClock:
-		add(true, "by", "how far the clock jumps, backwards if negative (default a TTL and 1s)")
-	case scenario.ActDelay:
-		add(true, "by", "how late each direction is (default 50ms)")
-		add(true, "jitter", "what is added to that, from 0 to so much, by the seed (default nothing)")
-	case scenario.ActSlowDisk:
-		add(true, "by", "how long an fsync takes (default 500ms)")
-	case scenario.ActThrottle:
-		add(true, "rate", "bytes a second (default 10000)")
-	}
+	about := k.About()
+	add(!about.Instant, "for", cmp.Or(about.Lasts, "how long it lasts (default two leases and 2s)"))
+	add(about.By.Name != "", "by", about.By.Summary)
+	add(about.HasJitter, "jitter", "what is added to that, from 0 to so much, by the seed (default nothing)")
+	add(about.Rate > 0, "rate", fmt.Sprintf("bytes a second (default %d)", about.Rate))
 	steps := "it waits for a client that comes to this step: acquiring, held, releasing or one of the recipe's (lockbench list recipes ID)"
 	if k.Target == scenario.TargetStep {
 		steps = "needed: the step of the client to hit: acquiring, held, releasing or one of the recipe's (lockbench list recipes ID)"
@@ -221,7 +203,7 @@ func (f wholeFault) print(b *strings.Builder, width int) {
 // aboutTarget is a target with what it means.
 func aboutTarget(name string) string {
 	for _, t := range scenario.FaultTargets() {
-		if kind := (scenario.FaultKind{Target: name}); t.Name == name || t.Name == generic(kind) {
+		if t.Name == scenario.GenericTarget(name) {
 			return name + ": " + t.Summary
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -50,7 +51,7 @@ func TestSuitesInDocuments(t *testing.T) {
 				}
 				continue
 			}
-			file, err := scenario.ParseFile(path, []byte(suite))
+			file, err := scenario.ParseFile(path, []byte(suite), chaos.Actions())
 			if err != nil {
 				t.Error(err)
 				continue

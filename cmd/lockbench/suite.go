@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
 )
@@ -160,7 +161,7 @@ func loadSuite(args []string) (scenario.File, error) {
 	if err != nil {
 		return scenario.File{}, err
 	}
-	return scenario.ParseFile(name, data)
+	return scenario.ParseFile(name, data, chaos.Actions())
 }
 
 // onlyRecipes keeps the requested recipes of each block.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -65,8 +66,8 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 	}
 }
 
-// delayed reports whether a fault on its own client was what kept a call: who is
-// stopped does not wait for anybody.
+// delayed reports whether a fault on its own client was what kept a call: a client
+// that is stopped does not wait for another.
 func (d *derivation) delayed(c *history.Call) bool {
 	return slices.ContainsFunc(d.faults, func(f fault) bool {
 		return f.what.OnClient() && f.aimed && f.client == c.Client && c.Invoke < f.end() && d.ended(c) > f.injected
@@ -115,7 +116,7 @@ func (d *derivation) recovery() {
 		}
 		first := r.Faults[i].FirstGrantNS
 		if first == 0 {
-			d.unmeasured("recovery_ns", "nobody was granted the key after %s", f.id)
+			d.unmeasured("recovery_ns", "no client was granted the key after %s", f.id)
 			return
 		}
 		longest = max(longest, first+d.samples.Start-f.end())
@@ -133,10 +134,10 @@ func (d *derivation) deaths() map[uint32]int64 {
 		}
 	}
 	for _, e := range d.events {
-		what, _ := scenario.ParseFaultKind(e.Fault)
-		// Who is cut off first is dead only when that is confirmed.
+		what, _ := chaos.ParseKind(e.Fault)
+		// A client that is cut off first is dead only when that is confirmed.
 		event := "injected"
-		if what.Action == scenario.ActCutKill {
+		if diesLater(what) {
 			event = "effective"
 		}
 		if e.Event != event || e.Client == nil || !what.KillsClient() {
@@ -163,7 +164,7 @@ func (d *derivation) deathList() []checker.Death {
 // killed reports whether a fault ended a worker on purpose.
 func (d *derivation) killed(w scenario.WorkerSample) bool {
 	return slices.ContainsFunc(d.events, func(e scenario.FaultEvent) bool {
-		what, _ := scenario.ParseFaultKind(e.Fault)
+		what, _ := chaos.ParseKind(e.Fault)
 		return e.Event == "injected" && e.PID == w.PID && what.KillsClient()
 	})
 }

@@ -12,16 +12,16 @@ import (
 )
 
 // paused lists when clients could not get anything done, effective or not: a
-// missed pause stopped somebody all the same. Who was cut off needs a request's
-// time more to notice that it is so no longer.
+// missed pause stopped a client all the same. One that was cut off needs a
+// request's time more to notice that it is so no longer.
 func (d *derivation) paused() []checker.Interval {
 	var list []checker.Interval
 	for _, f := range d.faults {
-		if f.kills() || f.injected == 0 || !f.what.OnClient() || f.what.Action == scenario.ActClock {
+		if f.kills() || f.injected == 0 || !f.what.OnClient() || f.what.About().KeepsServing {
 			continue
 		}
 		to := d.lasted(f)
-		if f.what.Wire() {
+		if f.what.About().Wire {
 			to += int64(d.scenario.Timeout)
 		}
 		list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
@@ -59,7 +59,7 @@ type excuse struct {
 func (d *derivation) excuses() []excuse {
 	var list []excuse
 	for _, f := range d.faults {
-		if f.what.OnClient() || f.injected == 0 || f.what.Action == scenario.ActClock {
+		if f.what.OnClient() || f.injected == 0 || f.what.About().KeepsServing {
 			continue
 		}
 		// Everybody needs a request's time to notice that servers are back.
@@ -83,13 +83,13 @@ func (d *derivation) excuses() []excuse {
 func (d *derivation) leftOut() string {
 	var b strings.Builder
 	var away []excuse
-	told := map[scenario.FaultKind]bool{}
+	seen := map[scenario.FaultKind]bool{}
 	for _, x := range d.excuses() {
 		switch {
 		case !x.bounded:
 			away = append(away, x)
-		case !told[x.fault.what]:
-			told[x.fault.what] = true
+		case !seen[x.fault.what]:
+			seen[x.fault.what] = true
 			fmt.Fprintf(&b, "; %s left servers enough to go on, so of it no more is left out than %s: %s", x.fault.what, length(int64(x.rest.within())), x.rest)
 		}
 	}
@@ -100,12 +100,12 @@ func (d *derivation) leftOut() string {
 		until = max(until, x.over)
 	}
 	if sum > 0 {
-		fmt.Fprintf(&b, "; %s in which servers suffered faults, and a request's time after that, are left out", length(sum))
+		fmt.Fprintf(&b, "; %s in which faults hit servers, and a request's time after that, are left out", length(sum))
 	}
 	return b.String()
 }
 
-// blamed names the faults on servers that a lock did not get over in time: of
+// blamed names the faults on servers that a lock did not recover from in time: of
 // those it had to, the ones whose excuse had ended when the key was stuck.
 func (d *derivation) blamed(stuck checker.StuckPeriod) string {
 	var b strings.Builder
@@ -115,7 +115,7 @@ func (d *derivation) blamed(stuck checker.StuckPeriod) string {
 			continue
 		}
 		last = x.fault.id
-		fmt.Fprintf(&b, "; it did not get over %s, which hit %s at %s, though it left servers enough", x.fault.id, x.fault.target(), d.when(x.from))
+		fmt.Fprintf(&b, "; it did not recover from %s, which hit %s at %s, though it left servers enough", x.fault.id, x.fault.target(), d.when(x.from))
 	}
 	return b.String()
 }

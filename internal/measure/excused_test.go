@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
@@ -12,7 +13,7 @@ import (
 )
 
 func kindOf(t *testing.T, name string) scenario.FaultKind {
-	k, ok := scenario.ParseFaultKind(name)
+	k, ok := chaos.ParseKind(name)
 	if !ok {
 		t.Fatalf("no fault %q", name)
 	}
@@ -29,7 +30,7 @@ func TestTimeThatServersSuffered(t *testing.T) {
 		{what: kindOf(t, "holder-pause"), injected: 600, healing: 900, healed: 900},
 		{what: kindOf(t, "leader-pause")}, // missed
 	}}
-	if got := d.leftOut(); !strings.HasPrefix(got, "; 410ns in which servers suffered faults") {
+	if got := d.leftOut(); !strings.HasPrefix(got, "; 410ns in which faults hit servers") {
 		t.Error(got)
 	}
 }
@@ -132,11 +133,11 @@ func TestLivenessUnderAFaultThatLeavesAMajority(t *testing.T) {
 	}{
 		// A request's half second, and the recipe's bound of two and a half.
 		"in time":            {"follower-pause", 3000, enduring("etcd").Properties, scenario.Live, "follower-pause left servers enough to go on, so of it no more is left out than 500ms: a request's time of 500ms"},
-		"late":               {"follower-pause", 3300, enduring("etcd").Properties, scenario.Stuck, "it did not get over follower-pause-1, which hit a at 0.101 s, though it left servers enough"},
+		"late":               {"follower-pause", 3300, enduring("etcd").Properties, scenario.Stuck, "it did not recover from follower-pause-1, which hit a at 0.101 s, though it left servers enough"},
 		"after an election":  {"leader-pause", 7000, enduring("etcd").Properties, scenario.Live, "no more is left out than 4.5s: 4s to agree on a leader (twice up to two election timeouts of 1s) and a request's time of 500ms"},
-		"without one":        {"leader-pause", 7300, enduring("etcd").Properties, scenario.Stuck, "it did not get over leader-pause-1"},
-		"not promised":       {"leader-pause", 9000, nil, scenario.Live, "8.9s in which servers suffered faults"},
-		"most of them away":  {"majority-pause", 9000, enduring("etcd").Properties, scenario.Live, "8.9s in which servers suffered faults"},
+		"without one":        {"leader-pause", 7300, enduring("etcd").Properties, scenario.Stuck, "it did not recover from leader-pause-1"},
+		"not promised":       {"leader-pause", 9000, nil, scenario.Live, "8.9s in which faults hit servers"},
+		"most of them away":  {"majority-pause", 9000, enduring("etcd").Properties, scenario.Live, "8.9s in which faults hit servers"},
 		"never again at all": {"majority-pause", 13000, enduring("etcd").Properties, scenario.Stuck, "key 0 stayed free and wanted for 3.499s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -52,11 +53,14 @@ func (f fault) end() int64 {
 // died is the latest that a client can have been killed, of those that die
 // after something else was done to them; else 0.
 func (f fault) died() int64 {
-	if f.what.Action == scenario.ActCutKill {
+	if diesLater(f.what) {
 		return f.confirmed
 	}
 	return 0
 }
+
+// diesLater reports whether a fault kills a client that it has cut off before.
+func diesLater(k scenario.FaultKind) bool { return k.KillsClient() && k.About().Wire }
 
 // findFaults holds each fault of the schedule against the history. Effective is
 // only what the history shows to have hit whom it was meant to hit; whatever
@@ -66,7 +70,7 @@ func (d *derivation) findFaults() {
 	schedule := slices.Clone(d.scenario.Faults)
 	slices.SortStableFunc(schedule, func(a, b scenario.Fault) int { return cmp.Compare(a.At, b.At) })
 	for i, planned := range schedule {
-		what, known := scenario.ParseFaultKind(planned.Kind)
+		what, known := chaos.ParseKind(planned.Kind)
 		f := fault{id: planned.Kind + "-" + strconv.Itoa(i+1), what: what, step: planned.Step, planned: planned.For}
 		out := scenario.FaultResult{ID: f.id, Kind: planned.Kind, Step: planned.Step, Status: "missed"}
 		if out.Reason = d.follows(&f, &out); out.Reason == "" && !known {
@@ -128,7 +132,7 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 			}
 		}
 		if e.Effect != nil {
-			f.effect, out.Effect = e.Effect, told(*e.Effect)
+			f.effect, out.Effect = e.Effect, chaos.EffectText(*e.Effect)
 		}
 	}
 	out.Target = f.target()
@@ -140,8 +144,8 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 	case f.injected == 0:
 		return "it was armed but never injected: the run ended before its time"
 	case f.what.OnClient() && !f.aimed, !f.what.OnClient() && len(f.nodes) == 0:
-		return "the fault log does not say whom it hit"
-	case f.kills() && f.what.Action == scenario.ActKill:
+		return "the fault log does not name its target"
+	case f.kills() && f.what.Instant():
 		out.HealedNS = 0
 		return ""
 	case f.what.Instant():
@@ -185,33 +189,6 @@ func (f fault) target() string {
 			name += " (leader)"
 		}
 		list = append(list, name)
-	}
-	return strings.Join(list, ", ")
-}
-
-// told is an effect of the wire in words.
-func told(e scenario.WireEffect) string {
-	var list []string
-	for _, x := range []struct {
-		n         int64
-		one, many string
-	}{
-		{e.HeldBytes, "held back 1 byte", "held back %d bytes"},
-		{e.LostBytes, "swallowed 1 byte", "swallowed %d bytes"},
-		{e.LateBytes, "1 byte came late", "%d bytes came late"},
-		{e.Dials, "1 new connection was stopped", "%d new connections were stopped"},
-		{e.Broken, "1 connection was broken", "%d connections were broken"},
-		{e.Packets, "1 packet was dropped", "%d packets were dropped"},
-	} {
-		switch {
-		case x.n == 1:
-			list = append(list, x.one)
-		case x.n > 1:
-			list = append(list, fmt.Sprintf(x.many, x.n))
-		}
-	}
-	if len(list) == 0 {
-		return "nothing passed there meanwhile"
 	}
 	return strings.Join(list, ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -13,24 +14,17 @@ import (
 // hit returns why the history and the log do not show that a fault hit what it
 // was meant to hit, or "".
 func (d *derivation) hit(f fault) string {
-	if why := f.felt(); why != "" {
+	if why := chaos.Unnoticed(f.what, f.effect); why != "" {
 		return why
 	}
 	if !f.what.OnClient() {
 		if f.what.Target == scenario.TargetLeader && !f.nodes[0].Leader {
 			return fmt.Sprintf("%s did not lead when it fired", f.nodes[0].Name)
 		}
-		return cmp.Or(d.idle(f), d.spared(f))
+		return cmp.Or(d.idle(f), chaos.Missed(f.what, evidence{d, f}))
 	}
-	switch f.what.Action {
-	case scenario.ActPause, scenario.ActStarve:
-		if other, ok := d.neighbour(f.client); ok {
-			return fmt.Sprintf("its process hosted client %d as well, who was stopped too", other)
-		}
-	case scenario.ActKill, scenario.ActCutKill:
-		if why := d.lives(f); why != "" {
-			return why
-		}
+	if why := chaos.Missed(f.what, evidence{d, f}); why != "" {
+		return why
 	}
 	switch {
 	case f.what.Target == scenario.TargetNonholder:
@@ -47,34 +41,19 @@ const (
 	stepReleasing = "releasing"
 )
 
-// felt returns why a fault of the wire cannot have been felt by anybody, or "".
-func (f fault) felt() string {
-	if f.what.Action == scenario.ActCutPeers || f.what.Wire() {
-		if f.effect == nil {
-			return "the fault log does not say what it did to the connections"
-		}
-	} else {
-		return ""
-	}
-	e := *f.effect
-	did := e != (scenario.WireEffect{})
-	switch f.what.Action {
-	case scenario.ActReplyLost:
-		did = e.LostBytes > 0
-	case scenario.ActReset:
-		did = e.Broken > 0
-	case scenario.ActDelay, scenario.ActThrottle:
-		did = e.LateBytes > 0
-	case scenario.ActCutKill:
-		// What is kept back is the end of the connections, which is no byte: that
-		// the client died while it was cut off is the proof.
-		did = true
-	}
-	if !did {
-		return "nobody can have felt it: " + told(e)
-	}
-	return ""
+// evidence is what the history shows of one fault.
+type evidence struct {
+	*derivation
+	fault fault
 }
+
+func (e evidence) Neighbour() (uint32, bool) { return e.neighbour(e.fault.client) }
+
+func (e evidence) Alive() string { return e.lives(e.fault) }
+
+func (e evidence) Rejected() bool { return e.rejected(e.fault) }
+
+func (e evidence) Servers() scenario.ServerFacts { return e.guarantees() }
 
 // heldNothing returns which lock a client of the control group held when the
 // fault hit it, or "".
@@ -100,7 +79,7 @@ func (d *derivation) held(f fault) string {
 	}
 	h := d.holds[i]
 	until := f.healing
-	if f.what.Action != scenario.ActPause {
+	if !f.what.About().Freezes {
 		// It goes on to work, and may let go: that this could not pass is what the
 		// fault is about.
 		until = max(f.injected, f.confirmed)
@@ -130,7 +109,7 @@ func (d *derivation) held(f fault) string {
 func (d *derivation) stood(f fault) string {
 	calls := d.history.Calls
 	until := f.healing
-	if f.what.Action != scenario.ActPause {
+	if !f.what.About().Freezes {
 		until = max(f.injected, f.confirmed) // what follows is up to the client
 	}
 	for i := range calls {

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 // around lists the faults that touch a witness: those on its clients, and those
-// on servers, which touch everybody.
+// on servers, which touch all.
 func (d *derivation) around(w checker.Witness) []fault {
 	if len(w.Calls) == 0 {
 		return nil
@@ -66,36 +67,8 @@ func (d *derivation) suffered(w checker.Witness) string {
 	return b.String()
 }
 
-// did says what an action does to its target.
+// did says what a fault does to its target.
 func did(what scenario.FaultKind) string {
-	switch what.Action {
-	case scenario.ActPause:
-		return "was paused"
-	case scenario.ActKill:
-		if what.OnClient() {
-			return "was killed"
-		}
-		return "was dead"
-	case scenario.ActRestart:
-		return "was killed and started again"
-	case scenario.ActCut, scenario.ActCutKill:
-		return "was cut off"
-	case scenario.ActCutPeers:
-		return "was cut off from the other servers"
-	case scenario.ActCutClients:
-		return "was cut off from the clients"
-	case scenario.ActClock:
-		return "had its clock set"
-	case scenario.ActStarve:
-		return "was starved of processor time"
-	case scenario.ActMove:
-		return "was asked to hand over the lead"
-	case scenario.ActEvict:
-		return "was made to evict the lock"
-	case scenario.ActFull:
-		return "was full"
-	case scenario.ActFlush:
-		return "was told to forget everything"
-	}
-	return "was under " + what.Action
+	about := what.About()
+	return cmp.Or(about.Did, "was under "+about.Name)
 }

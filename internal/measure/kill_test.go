@@ -149,7 +149,7 @@ func TestMissedKill(t *testing.T) {
 		{"had let go", func(s *story) { s.call(0, "a", history.KindRelease, history.Released, 90, 91) }, "let go of the lock"},
 		{"still at work", func(s *story) { s.call(0, "z", history.KindAcquire, history.Busy, 110, 120) }, "still at work"},
 		{"ended well", func(s *story) { s.in.history.Streams[0].Sealed = true }, "did not die"},
-		{"whom?", func(s *story) { s.in.events[1].Client = nil }, "whom it hit"},
+		{"whom?", func(s *story) { s.in.events[1].Client = nil }, "name its target"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := killed(leased())
@@ -168,7 +168,7 @@ func TestStepKill(t *testing.T) {
 		s := newStory(leased(), 2)
 		s.call(0, "a", history.KindAcquire, history.Open, 10, -1)
 		s.call(1, "b", history.KindAcquire, history.Failed, 20, 9990)
-		s.kill(scenario.StepKill, 0, "a", 15)
+		s.kill("step-kill", 0, "a", 15)
 		return s
 	}
 	r := tell().result()
@@ -222,7 +222,7 @@ func TestStepPause(t *testing.T) {
 		s.call(0, "a", history.KindRelease, history.Released, 600, 601)
 		s.call(1, "b", history.KindAcquire, history.Held, 20, 30)
 		s.call(1, "b", history.KindRelease, history.Released, 550, 551)
-		s.kill(scenario.StepPause, 0, "a", 15)
+		s.kill("step-pause", 0, "a", 15)
 		s.in.samples.Workers, s.in.history.Streams[0].Sealed = nil, true
 		last := s.in.events[len(s.in.events)-1]
 		for i, event := range []string{"heal_started", "healed"} {

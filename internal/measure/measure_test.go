@@ -76,9 +76,9 @@ func (s *story) hold(client uint32, attempt string, asked, granted, released flo
 
 // pause adds the events of a holder-pause.
 func (s *story) pause(client uint32, attempt string, from, to int64) {
-	s.in.scenario.Faults = []scenario.Fault{{Kind: scenario.HolderPause}}
+	s.in.scenario.Faults = []scenario.Fault{{Kind: "holder-pause"}}
 	key := uint32(0)
-	e := scenario.FaultEvent{ID: "holder-pause-1", Fault: scenario.HolderPause}
+	e := scenario.FaultEvent{ID: "holder-pause-1", Fault: "holder-pause"}
 	add := func(event string, at int64) {
 		e.Event, e.AtNS = event, start+at*ms
 		s.in.events = append(s.in.events, e)
@@ -271,7 +271,7 @@ func TestFaultsByTime(t *testing.T) {
 	s.hold(0, "a", 10, 20, 200)
 	s.hold(1, "b", 30, 210, 220)
 	s.pause(0, "a", 50, 100)
-	s.in.scenario.Faults = []scenario.Fault{{Kind: scenario.HolderPause, At: scenario.Duration(9 * time.Second)}, {Kind: scenario.HolderPause, At: scenario.Duration(time.Millisecond)}}
+	s.in.scenario.Faults = []scenario.Fault{{Kind: "holder-pause", At: scenario.Duration(9 * time.Second)}, {Kind: "holder-pause", At: scenario.Duration(time.Millisecond)}}
 	r := s.result()
 	if len(r.Faults) != 2 || r.Faults[0].Status != "effective" || r.Faults[1].Status != "missed" {
 		t.Errorf("faults %+v", r.Faults)

@@ -84,7 +84,7 @@ func TestInversions(t *testing.T) {
 			s.wait(1, "c", 5, 6, 7, 8)
 			s.call(0, "b", history.KindAcquire, history.Open, 1, -1)
 			s.call(0, "b", history.KindEnqueued, history.Held, 2, 2)
-			s.kill(scenario.StepKill, 0, "b", 4)
+			s.kill("step-kill", 0, "b", 4)
 		}, 0},
 		{"who gave up before", func(s *story) {
 			s.call(0, "b", history.KindAcquire, history.Failed, 1, 4)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // rest is what a lock that can miss some of its servers needs after a fault
@@ -39,69 +39,27 @@ func (r rest) String() string {
 // recovers tells how soon after a fault on servers the lock must be granted
 // again, though the fault goes on: where those that are left are a majority of
 // a quorum, and the recipe promises to get along with that. Where it is not
-// bounded nobody is blamed until the fault is over: a single server or most of
+// bounded no recipe is blamed until the fault is over: a single server or most of
 // them were away; a master was, whose sentinels act when they see fit (after a
 // delay of their own process not for half a minute); or the fault makes servers
 // slow, and how slow no setting tells.
 func (d *derivation) recovers(f fault) (r rest, bounded bool) {
-	if d.scenario.Topology != topologyQuorum || !d.info.Promises(impls.Available) || !d.leavesEnough(f) || !d.majorityLeft(f) {
+	if d.scenario.Topology != topologyQuorum || !d.info.Promises(impls.Available) || !d.majorityLeft(f) {
+		return rest{}, false
+	}
+	lost, ok := chaos.Absent(f.what, d.guarantees())
+	if !ok {
 		return rest{}, false
 	}
 	r.ask = d.scenario.Timeout.D()
-	if silent(f.what.Action) && d.info.DetectionTimeout != nil {
+	if lost.Silent && d.info.DetectionTimeout != nil {
 		r.notice = d.info.DetectionTimeout(d.scenario.TTL.D(), r.ask)
 	}
-	if !d.mayUnseat(f.what) {
+	if !lost.Unseats {
 		return r, true
 	}
 	r.agree, r.from = d.election()
 	return r, r.agree > 0
-}
-
-// leavesEnough reports whether a fault takes a server away, and in a manner that
-// the others can make good.
-func (d *derivation) leavesEnough(f fault) bool {
-	switch f.what.Action {
-	case scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActCut, scenario.ActCutClients,
-		scenario.ActReset, scenario.ActRefuse, scenario.ActMove, scenario.ActClose:
-		return true
-	case scenario.ActCutPeers:
-		// Alone it goes on to speak with its clients: ZooKeeper's soon sends them
-		// away, and etcd's keeps them.
-		return d.info.Backend == "zookeeper"
-	}
-	return false
-}
-
-// mayUnseat reports whether the servers may have to agree on another leader, or
-// to notice that one of them has none: not if it lost its clients only, if one
-// was stopped that did not lead, or if they are equals.
-func (d *derivation) mayUnseat(what scenario.FaultKind) bool {
-	if d.info.Backend == "redis" {
-		return false
-	}
-	switch what.Action {
-	case scenario.ActCut, scenario.ActCutPeers:
-		return true
-	case scenario.ActPause, scenario.ActKill, scenario.ActRestart, scenario.ActMove:
-		return mayLead(what)
-	}
-	return false
-}
-
-// silent reports whether an action leaves the connections of a server's clients
-// as they are, and lets it say nothing on them.
-func silent(action string) bool {
-	switch action {
-	case scenario.ActPause, scenario.ActCut, scenario.ActCutPeers, scenario.ActCutClients:
-		return true
-	}
-	return false
-}
-
-// mayLead reports whether a fault's target may be the leader.
-func mayLead(what scenario.FaultKind) bool {
-	return what.Target != scenario.TargetFollower && what.Target != scenario.TargetMinority
 }
 
 // majorityLeft reports whether most servers were left by a fault and all others
@@ -120,7 +78,7 @@ func (d *derivation) majorityLeft(f fault) bool {
 	from, to := f.injected-slack, d.lasted(f)+slack
 	hit := map[string]bool{}
 	for _, o := range d.faults {
-		if o.what.OnClient() || o.injected == 0 || o.injected > to || d.lasted(o) < from || o.what.Action == scenario.ActClock {
+		if o.what.OnClient() || o.injected == 0 || o.injected > to || d.lasted(o) < from || o.what.About().KeepsServing {
 			continue
 		}
 		if o.id == f.id && len(f.rounds) > 0 { // one at a time

@@ -6,18 +6,16 @@ import (
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// topologySharded is where each server has keys of its own.
-const topologySharded = "sharded"
-
-// idle returns that nobody can have noticed a fault on servers, since nobody
-// held a lock meanwhile or sent them anything; else "". What was over at once is
-// noticed by whoever asks within a request's time.
+// idle returns that no client can have noticed a fault on servers, since none held
+// a lock meanwhile or sent a request; else "". What was over at once is noticed by
+// a client that asks within a request's time.
 func (d *derivation) idle(f fault) string {
 	to := f.end()
-	if f.healing == 0 || f.what.Instant() || f.what.Action == scenario.ActRestart {
+	if f.healing == 0 || f.what.Instant() {
 		to += int64(d.scenario.Timeout)
 	}
 	busy := func(c history.Call) bool {
@@ -27,23 +25,16 @@ func (d *derivation) idle(f fault) string {
 	if slices.ContainsFunc(d.history.Calls, busy) || slices.ContainsFunc(d.holds, held) {
 		return ""
 	}
-	return "nobody held a lock or asked for one while it lasted"
+	return "no client held a lock or asked for one while it lasted"
 }
 
-// spared returns that a full server refused nobody, else "". Who asks a majority of
-// masters need not notice one of them.
-func (d *derivation) spared(f fault) string {
-	if f.what.Action != scenario.ActFull || d.info.Backend == "redis" && d.scenario.Topology == topologyQuorum {
-		return ""
-	}
-	refused := func(c history.Call) bool {
+// rejected reports whether a call failed while a fault was in force, or its
+// outcome is unknown.
+func (d *derivation) rejected(f fault) bool {
+	return slices.ContainsFunc(d.history.Calls, func(c history.Call) bool {
 		return (c.Outcome == history.Failed || c.Outcome == history.Unknown) && c.Client != history.Controller &&
 			c.Invoke >= f.injected && c.Invoke <= f.healing
-	}
-	if slices.ContainsFunc(d.history.Calls, refused) {
-		return ""
-	}
-	return "nobody was refused anything while it was full"
+	})
 }
 
 // doubtful warns of a fault on servers that hit them, and yet may have had
@@ -52,18 +43,17 @@ func (d *derivation) doubtful(f fault) {
 	if f.what.OnClient() || !f.effective {
 		return
 	}
-	if _, one := f.what.Node(); one && d.scenario.Topology == topologySharded {
+	if _, one := f.what.Node(); one && d.guarantees().KeysPerServer {
 		d.warning("%s: each server has keys of its own, and nothing shows which of them %s had; aim at %s to hit the one with a lock that is held", f.id, f.target(), scenario.TargetServing)
 	}
 	held := func(h checker.Hold) bool { return h.Start <= f.injected && h.End > f.injected }
 	if slices.ContainsFunc(d.holds, held) {
 		return
 	}
-	forgets := []string{scenario.ActKill, scenario.ActRestart, scenario.ActFlush, scenario.ActEvict}
-	if !d.agree() && slices.Contains(forgets, f.what.Action) && d.loss(f) != "" {
-		d.warning("%s: nobody held a lock at that moment, so there was none to be lost; with the step %s it waits for a holder", f.id, stepHeld)
+	if !d.guarantees().Consensus && f.what.About().Forgets {
+		d.warning("%s: no client held a lock at that moment, so there was none to be lost; with the step %s it waits for a holder", f.id, stepHeld)
 	} else if share := d.heldShare(); share < seldomHeld {
-		d.warning("%s: nobody held a lock when it came, and somebody did for %.0f %% of the time only, so that safe says little; make the hold longer, or let it wait for the step %s", f.id, 100*share, stepHeld)
+		d.warning("%s: no client held a lock when it came, and one did for %.0f %% of the time only, so that safe proves little; make the hold longer, or let it wait for the step %s", f.id, 100*share, stepHeld)
 	}
 }
 
@@ -83,8 +73,7 @@ func (d *derivation) heldShare() float64 {
 	return float64(sum) / float64(max(1, d.samples.End-d.samples.Start))
 }
 
-// agree reports whether the servers keep a lock by agreeing on it, on disk: a
-// restart of theirs takes it from nobody.
-func (d *derivation) agree() bool {
-	return d.info.Backend == "etcd" || d.info.Backend == "zookeeper"
+// guarantees is what the servers guarantee for the locks that they granted.
+func (d *derivation) guarantees() scenario.ServerFacts {
+	return cluster.Guarantees(d.info.Backend, d.scenario.Topology, d.scenario.Servers[d.info.Backend])
 }

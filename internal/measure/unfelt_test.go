@@ -27,13 +27,13 @@ func TestServersThatNobodyNeeded(t *testing.T) {
 		do   func(s *story)
 		want string // "": effective
 	}{
-		"nobody was there":       {"leader-pause", func(*story) {}, "nobody held a lock or asked for one"},
-		"nobody, of a restart":   {"leader-restart", func(*story) {}, "nobody held a lock or asked for one"},
+		"nobody was there":       {"leader-pause", func(*story) {}, "no client held a lock or asked for one"},
+		"nobody, of a restart":   {"leader-restart", func(*story) {}, "no client held a lock or asked for one"},
 		"somebody waited":        {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, ""},
 		"somebody asked in vain": {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Unknown, 2000, 4000) }, ""},
 		"somebody held":          {"leader-pause", func(s *story) { s.hold(1, "h", 91, 92, 8000) }, ""},
-		"everybody was granted":  {"leader-full", func(s *story) { s.hold(1, "h", 300, 301, 400) }, "nobody was refused"},
-		"refused before it":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "nobody was refused"},
+		"everybody was granted":  {"leader-full", func(s *story) { s.hold(1, "h", 300, 301, 400) }, "no request was rejected"},
+		"refused before it":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "no request was rejected"},
 		"somebody was refused":   {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 300, 301) }, ""},
 		"a majority grants": {"node:1-full", func(s *story) {
 			s.in.scenario.Topology, s.in.info.Backend = topologyQuorum, "redis"
@@ -64,10 +64,10 @@ func TestDoubtfulFaults(t *testing.T) {
 		do                      func(s *story)
 		want                    string // of the warnings; "": none
 	}{
-		"nothing to lose":           {"leader-restart", "single", "redis", asks, "nobody held a lock at that moment"},
+		"nothing to lose":           {"leader-restart", "single", "redis", asks, "no client held a lock at that moment"},
 		"something to lose":         {"leader-restart", "single", "redis", holds, ""},
-		"a pause loses nothing":     {"leader-pause", "single", "redis", asks, "nobody held a lock when it came, and somebody did for 2 % of the time"},
-		"servers that agree":        {"leader-kill", "quorum", "etcd", asks, "nobody held a lock when it came"},
+		"a pause loses nothing":     {"leader-pause", "single", "redis", asks, "no client held a lock when it came, and one did for 2 % of the time"},
+		"servers that agree":        {"leader-kill", "quorum", "etcd", asks, "no client held a lock when it came"},
 		"held but for a moment":     {"leader-kill", "quorum", "etcd", mostly, ""},
 		"whose key, nobody knows":   {"node:2-pause", "sharded", "memcached", holds, "each server has keys of its own"},
 		"whose key, is known":       {"leader-serving-holder-pause", "sharded", "memcached", holds, ""},

@@ -68,19 +68,19 @@ func TestFaultsOfTheWire(t *testing.T) {
 		missed string // "": effective
 	}{
 		"a holder cut off":         {"holder-cut", holder, held, ""},
-		"nothing was sent":         {"holder-cut", holder, &scenario.WireEffect{}, "nobody can have felt it"},
+		"nothing was sent":         {"holder-cut", holder, &scenario.WireEffect{}, "no client can have noticed it"},
 		"nothing is known":         {"holder-cut", holder, nil, "does not say what it did"},
 		"a waiter, not a holder":   {"holder-cut", waiter, held, "had not got the lock yet"},
 		"a waiter cut off":         {"next-waiter-cut", waiter, held, ""}, // that it was granted the lock before the heal is no miss
 		"a waiter paused":          {"next-waiter-pause", waiter, nil, "no call of client 1"},
 		"an answer lost":           {"holder-reply-lost", holder, &scenario.WireEffect{LostBytes: 5, Broken: 1}, ""},
-		"no answer lost":           {"holder-reply-lost", holder, &scenario.WireEffect{Broken: 1}, "nobody can have felt it: 1 connection was broken"},
+		"no answer lost":           {"holder-reply-lost", holder, &scenario.WireEffect{Broken: 1}, "no client can have noticed it: 1 connection was broken"},
 		"late":                     {"holder-delay", holder, &scenario.WireEffect{LateBytes: 9}, ""},
-		"held back is not late":    {"holder-throttle", holder, held, "nobody can have felt it"},
+		"held back is not late":    {"holder-throttle", holder, held, "no client can have noticed it"},
 		"a clock needs no packets": {"holder-clock", holder, nil, ""},
 		"a bystander":              {"random-nonholder-cut", scenario.FaultEvent{Client: &bystander, PID: 4712}, held, ""},
 		"a bystander that held":    {"random-nonholder-cut", scenario.FaultEvent{Client: holder.Client, PID: 4711}, held, "was to hold nothing, held k0"},
-		"nobody":                   {"holder-cut", scenario.FaultEvent{}, held, "does not say whom it hit"},
+		"nobody":                   {"holder-cut", scenario.FaultEvent{}, held, "does not name its target"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := struck(leased(), tt.kind, lasting(tt.hit, tt.effect)...).result()
@@ -104,7 +104,7 @@ func TestFaultsOfServers(t *testing.T) {
 	}{
 		"leader killed":     {"leader-kill", leader, ""},
 		"it did not lead":   {"leader-kill", follower, "etcd-1 did not lead"},
-		"no servers":        {"leader-pause", scenario.FaultEvent{}, "does not say whom it hit"},
+		"no servers":        {"leader-pause", scenario.FaultEvent{}, "does not name its target"},
 		"followers":         {"minority-pause", follower, ""},
 		"cut but not felt":  {"leader-cut-peers", leader, "does not say what it did"},
 		"an unknown fault":  {"leader-tickle", leader, "nothing is known of a fault"},
@@ -143,7 +143,7 @@ func TestLivenessLeavesOutages(t *testing.T) {
 		s.in.events = struck(leased(), "leader-kill", lasting(leader, nil)...).in.events
 		if r := s.result(); r.Safety.Liveness != want {
 			t.Errorf("granted at %v ms: %s, %s", after, r.Safety.Liveness, r.Safety.Why["liveness"])
-		} else if !strings.Contains(r.Safety.Why["liveness"], "2.1s in which servers suffered faults") {
+		} else if !strings.Contains(r.Safety.Why["liveness"], "2.1s in which faults hit servers") {
 			t.Errorf("what is left out is not told: %s", r.Safety.Why["liveness"])
 		}
 	}

@@ -13,8 +13,9 @@ import (
 // kernelCarries reports whether the kernel is to carry the faults between the
 // scenario's clients and servers, where it can: all of them are cuts.
 func kernelCarries(sc scenario.Scenario) bool {
-	notCut := func(k scenario.FaultKind) bool { return k.Wire() && !scenario.DropsPackets(k.Action) }
-	return sc.Wire != scenario.WireProxy && hasFault(sc, scenario.FaultKind.Wire) && !hasFault(sc, notCut)
+	wire := func(k scenario.FaultKind) bool { return k.About().Wire }
+	notCut := func(k scenario.FaultKind) bool { return wire(k) && !k.About().DropsPackets }
+	return sc.Wire != scenario.WireProxy && hasFault(sc, wire) && !hasFault(sc, notCut)
 }
 
 // hurtsServers reports whether a fault of the scenario hits the servers.
@@ -24,7 +25,7 @@ func hurtsServers(sc scenario.Scenario) bool {
 
 func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 	return slices.ContainsFunc(sc.Faults, func(f scenario.Fault) bool {
-		kind, ok := scenario.ParseFaultKind(f.Kind)
+		kind, ok := chaos.ParseKind(f.Kind)
 		return ok && is(kind)
 	})
 }
@@ -55,7 +56,7 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 	if err := chaos.Available(f.Kind); err != nil {
 		return err
 	}
-	kind, ok := scenario.ParseFaultKind(f.Kind)
+	kind, ok := chaos.ParseKind(f.Kind)
 	switch {
 	case !ok:
 		return errors.New("there is no such fault")
@@ -64,13 +65,13 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 			return err
 		}
 		return errors.New("the run has no network of its own, in which the kernel could drop packets: start it with lockbench run")
-	case s.cluster != nil && kind.Needs() != "":
-		return s.cluster.Can(kind.Needs())
+	case s.cluster != nil && kind.About().Needs != "":
+		return s.cluster.Can(kind.About().Needs)
 	case s.cluster != nil:
 		return nil
 	case !kind.OnClient():
 		return errors.New("the reference lock is served by lockbench itself, there is no server to be hurt")
-	case kind.Action == scenario.ActCutKill:
+	case kind.KillsClient() && kind.About().Wire:
 		return errors.New("the reference lock is reached by a socket of the machine, which ends with its process whatever was cut")
 	}
 	return nil

@@ -53,7 +53,7 @@ func newClientNetwork(name string, sc scenario.Scenario, s servers, keys []strin
 		n.clients = append(n.clients, c)
 	}
 	switch {
-	case !hasFault(sc, scenario.FaultKind.Wire):
+	case !hasFault(sc, func(k scenario.FaultKind) bool { return k.About().Wire }):
 	case d != nil && s.cluster != nil && kernelCarries(sc):
 		n.dropper, n.sources = d, map[uint32]net.IP{}
 		for _, c := range n.clients {

@@ -28,8 +28,8 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 		CanFault: func(topology string, k scenario.FaultKind, settings map[string]string) error {
 			return canFault(info.Backend, topology, k, settings)
 		},
-		Keeps: func(topology string, k scenario.FaultKind, settings map[string]string) bool {
-			return keeps(info.Backend, topology, k, settings)
+		Guarantees: func(topology string, settings map[string]string) scenario.ServerFacts {
+			return cluster.Guarantees(info.Backend, topology, settings)
 		},
 	}
 	// A recipe whose inner release frees the lock does not promise the property,
@@ -45,7 +45,7 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 }
 
 // errNoServer: the controls have no server that could be hurt.
-var errNoServer = errors.New("lockbench itself serves this lock, so there is no server to hurt")
+var errNoServer = errors.New("lockbench itself serves this lock, so there is no server to hit")
 
 // canFault tells why a fault cannot be, or nil. What no aim can mend comes first.
 func canFault(backend, topology string, k scenario.FaultKind, settings map[string]string) error {
@@ -55,63 +55,20 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 	case backend == BackendReference:
 		return errNoServer
 	}
-	if err := suffers(cluster.Spec{Backend: backend, Topology: topology, Settings: settings}, k); err != nil {
-		return err
+	// Clients' connections carry what needs nothing of the servers.
+	if needs := k.About().Needs; needs != "" {
+		spec := cluster.Spec{Backend: backend, Topology: topology, Settings: settings}
+		if err := spec.Suffers(needs); err != nil {
+			return err
+		}
 	}
-	switch {
-	case equals(backend, topology) && slices.Contains([]string{scenario.TargetLeader, scenario.TargetFollower}, k.Target):
-		return fmt.Errorf("%w: nobody leads among them; aim at %s or node:1", cluster.ErrUnsupported, scenario.TargetServing)
-	case topology == "sharded" && slices.Contains([]string{scenario.TargetMinority, scenario.TargetMajority}, k.Target):
+	switch servers := cluster.Guarantees(backend, topology, settings); {
+	case servers.Leaderless && slices.Contains([]string{scenario.TargetLeader, scenario.TargetFollower}, k.Target):
+		return fmt.Errorf("%w: no server leads the others; aim at %s or node:1", cluster.ErrUnsupported, scenario.TargetServing)
+	case servers.KeysPerServer && slices.Contains([]string{scenario.TargetMinority, scenario.TargetMajority}, k.Target):
 		return fmt.Errorf("%w: each server has keys of its own, so there is no quorum; aim at %s", cluster.ErrUnsupported, scenario.TargetServing)
 	}
 	return nil
-}
-
-// suffers tells why servers cannot suffer a fault's action, whichever of them it
-// hits, or nil.
-func suffers(spec cluster.Spec, k scenario.FaultKind) error {
-	if k.Needs() == "" {
-		return nil // clients' connections carry it, whatever the servers are
-	}
-	return spec.Suffers(k.Needs())
-}
-
-// equals reports whether nobody leads among the servers of a topology.
-func equals(backend, topology string) bool {
-	return topology == "sharded" || topology == "galera" || topology == "quorum" && backend == "redis"
-}
-
-// keeps reports whether servers are known to keep every lock that they granted
-// through a fault of theirs, as long as its holder is heard of.
-func keeps(backend, topology string, k scenario.FaultKind, settings map[string]string) bool {
-	consensus := backend == "etcd" || backend == "zookeeper"
-	switch k.Action {
-	case scenario.ActEvict, scenario.ActFlush:
-		return false
-	case scenario.ActClock:
-		return consensus || backend == "memcached" // they read a monotonic clock
-	case scenario.ActDelay, scenario.ActThrottle, scenario.ActReset, scenario.ActRefuse, scenario.ActClose, scenario.ActSlowDisk, scenario.ActFull, scenario.ActCutClients:
-		return true
-	case scenario.ActKill, scenario.ActRestart:
-		if !durable(backend, settings) {
-			return false
-		}
-	}
-	// What is left may end in another leader, who need not know of the last
-	// grants: but by consensus he does.
-	return topology != "replicated" || k.Target == scenario.TargetFollower
-}
-
-// durable reports whether a server that is killed has what it granted when it is
-// started again.
-func durable(backend string, settings map[string]string) bool {
-	switch backend {
-	case "etcd", "zookeeper", "mysql":
-		return true
-	case "redis":
-		return settings["appendonly"] == "yes" && settings["appendfsync"] == "always"
-	}
-	return false
 }
 
 // Unavailable says why this machine cannot inject a scenario's faults as it
@@ -120,12 +77,12 @@ func durable(backend string, settings map[string]string) bool {
 func Unavailable(sc scenario.Scenario) error {
 	for _, f := range sc.Faults {
 		err := chaos.Available(f.Kind)
-		k, _ := scenario.ParseFaultKind(f.Kind)
+		k, _ := chaos.ParseKind(f.Kind)
 		switch {
 		case err != nil:
 		case !k.OnClient():
-			err = cluster.Missing(k.Needs())
-		case sc.Wire == scenario.WireKernel && k.Wire():
+			err = cluster.Missing(k.About().Needs)
+		case sc.Wire == scenario.WireKernel && k.About().Wire:
 			err = netdrop.Available()
 		}
 		if err != nil {

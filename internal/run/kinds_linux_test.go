@@ -191,13 +191,13 @@ func TestStepFaults(t *testing.T) {
 	spec := func(kind, step string) []scenario.FaultSpec {
 		return []scenario.FaultSpec{{Kind: kind, At: at, Step: step}}
 	}
-	short := spec(scenario.StepPause, "waiting")
+	short := spec("step-pause", "waiting")
 	short[0].For = duration(500 * time.Millisecond)
 	out := try(t, []trial{
 		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(2700 * time.Millisecond)}}, effective},
-		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec(scenario.StepKill, "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, effective},
 		// The recipe has the step of those that are woken, and polls.
-		{"nobody", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec(scenario.StepKill, "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
+		{"nobody", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
 			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
 				t.Errorf("as expected is %v", r.AsExpected)
 			}
@@ -256,7 +256,7 @@ func TestProperties(t *testing.T) {
 func TestInterruptedAtAStep(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
-		Faults:  []scenario.FaultSpec{{Kind: scenario.StepPause, Step: "waiting", For: duration(time.Hour)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Duration: scenario.Duration(3 * time.Hour)},
+		Faults:  []scenario.FaultSpec{{Kind: "step-pause", Step: "waiting", For: duration(time.Hour)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Duration: scenario.Duration(3 * time.Hour)},
 	})
 	o := options(t, list)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -34,16 +35,16 @@ func (r rig) and(x rig) rig { return rig{r.links || x.links, r.clock || x.clock}
 // rigFor is what a scenario's faults need of servers that can be given it.
 func rigFor(sc scenario.Scenario, spec cluster.Spec) (r rig) {
 	for _, f := range sc.Faults {
-		kind, _ := scenario.ParseFaultKind(f.Kind)
+		kind, _ := chaos.ParseKind(f.Kind)
 		if kind.OnClient() {
 			continue
 		}
-		if kind.Links() && spec.Suffers(scenario.AbilityLinks) == nil {
+		if kind.About().Links && spec.Suffers(scenario.AbilityLinks) == nil {
 			r.links = true
 		}
 		// What makes a clock settable makes a disk slow, too, at less cost than
 		// the alternative.
-		if onHost := kind.Action == scenario.ActClock || kind.Action == scenario.ActSlowDisk; onHost &&
+		if kind.About().Prepared &&
 			spec.Suffers(scenario.AbilityClock) == nil && cluster.Missing(scenario.AbilityClock) == nil {
 			r.clock = true
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/netdrop"
@@ -89,7 +90,7 @@ func TestCarrierOfAScenario(t *testing.T) {
 	} {
 		sc := scenario.Scenario{Clients: 2, Wire: c.wire}
 		for _, f := range c.faults {
-			if _, ok := scenario.ParseFaultKind(f); !ok {
+			if _, ok := chaos.ParseKind(f); !ok {
 				t.Fatalf("no fault %s", f)
 			}
 			sc.Faults = append(sc.Faults, scenario.Fault{Kind: f})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
@@ -49,7 +50,7 @@ func plan(t testing.TB, recipes []string, s scenario.Settings) []scenario.Scenar
 		facts = append(facts, Facts(r))
 	}
 	s.Recipes = recipes
-	list, err := scenario.File{Name: "test", Seed: 1, Scenarios: []scenario.Block{{Name: "t", Settings: s}}}.Expand(scenario.NewCatalogue(facts...))
+	list, err := scenario.File{Name: "test", Seed: 1, Scenarios: []scenario.Block{{Name: "t", Settings: s}}}.Expand(scenario.NewCatalogue(chaos.Actions(), facts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestHolderPause(t *testing.T) {
 	// not into the moment between the writes and the release.
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
-		Faults:  []scenario.FaultSpec{{Kind: scenario.HolderPause, At: duration(300 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
+		Faults:  []scenario.FaultSpec{{Kind: "holder-pause", At: duration(300 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
 			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(200 * time.Millisecond)},
 	})
 	out, err := Run(t.Context(), options(t, list))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/measure"
@@ -73,7 +74,7 @@ func (r *runner) watched(sc scenario.Scenario, end int64) checker.Options {
 	o := measure.Promised(sc, recipe.Info())
 	o.End = end
 	for _, f := range sc.Faults {
-		if kind, ok := scenario.ParseFaultKind(f.Kind); !ok || !kind.KillsClient() {
+		if kind, ok := chaos.ParseKind(f.Kind); !ok || !kind.KillsClient() {
 			o.Takeover = 0
 		}
 	}

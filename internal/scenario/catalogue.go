@@ -41,15 +41,16 @@ type RecipeFacts struct {
 	// scenario's settings, do not support a fault, or nil. A nil CanFault accepts
 	// every fault.
 	CanFault func(topology string, k FaultKind, settings map[string]string) error
-	// Keeps reports whether the servers, in a topology and with the scenario's
-	// settings, are known to keep every granted lock through a fault of theirs, as
-	// long as its holder stays connected. If it is nil, nothing is known.
-	Keeps func(topology string, k FaultKind, settings map[string]string) bool
+	// Guarantees is what the servers guarantee, in a topology and set as the
+	// scenario sets them. Where it is nil nothing is known.
+	Guarantees func(topology string, settings map[string]string) ServerFacts
+
+	actions Actions // that its scenarios may have as faults; set by the expansion
 }
 
-// has reports whether the recipe promises a property, or may, if its promises are
-// not known.
-func (r RecipeFacts) has(property string) bool {
+// Has reports whether the recipe promises a property, or may: what it promises
+// is not known.
+func (r RecipeFacts) Has(property string) bool {
 	return r.Properties == nil || slices.Contains(r.Properties, property)
 }
 
@@ -70,7 +71,7 @@ func (r RecipeFacts) Lacks(topology string, k FaultKind) (what, hint string) {
 	switch {
 	case nodes == 1 && (number > 1 || slices.Contains([]string{TargetFollower, TargetMinority, TargetMajority}, k.Target)):
 		return "a single server has no " + k.Target, "aim at the leader, or use a topology of several servers"
-	case nodes == 1 && (k.Action == ActCutPeers || k.Action == ActMove):
+	case nodes == 1 && k.About().Peers:
 		return fmt.Sprintf("%s needs other servers, and there is one", k), "use a topology of several servers"
 	case nodes == 2 && k.Target == TargetMinority:
 		return "of two servers none can be missed, so that there is no minority", "aim at the leader or the follower"
@@ -86,8 +87,15 @@ func (r RecipeFacts) Leased() bool { return r.Bound == "ttl" || r.Bound == "sess
 // Catalogue lists the recipes to choose from; nil if they are not known.
 type Catalogue []RecipeFacts
 
-// NewCatalogue makes a Catalogue.
-func NewCatalogue(recipes ...RecipeFacts) Catalogue { return append(Catalogue{}, recipes...) }
+// NewCatalogue makes a Catalogue of recipes whose scenarios may have the actions
+// as faults.
+func NewCatalogue(actions Actions, recipes ...RecipeFacts) Catalogue {
+	c := append(Catalogue{}, recipes...)
+	for i := range c {
+		c[i].actions = actions
+	}
+	return c
+}
 
 // Recipe finds a recipe by its id.
 func (c Catalogue) Recipe(id string) (RecipeFacts, bool) {
@@ -125,13 +133,8 @@ const (
 	Properties = "properties"
 )
 
-// Some faults by name; see FaultKind for the others.
-const (
-	HolderPause = "holder-pause"
-	HolderKill  = "holder-kill"
-	StepPause   = "step-pause"
-	StepKill    = "step-kill"
-)
+// HolderKill is the fault that the workload takeover is about.
+const HolderKill = "holder-kill"
 
 // The topologies that matter here, and the environments; this version runs
 // servers as processes only.

@@ -45,7 +45,7 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 	}
 	checkLoad(&f, sc)
 	checkFaults(&f, sc, r, origin)
-	checkWorkers(&f, sc)
+	checkWorkers(&f, sc, r.actions)
 	if known {
 		checkRecipe(&f, sc, r)
 	}
@@ -144,7 +144,7 @@ func checkArrival(f *findings, l Load) {
 	}
 }
 
-func checkWorkers(f *findings, sc Scenario) {
+func checkWorkers(f *findings, sc Scenario, actions Actions) {
 	if sc.Clients < 1 {
 		return // reported already
 	}
@@ -155,7 +155,7 @@ func checkWorkers(f *findings, sc Scenario) {
 		f.add("workers", "write fewer, or leave it out", "%d worker processes for %d clients", sc.Workers, sc.Clients)
 	case sc.Workers < sc.Clients:
 		for _, fault := range sc.Faults {
-			if aimsAtClient(sc, fault.kind()) {
+			if k, _ := actions.Parse(fault.Kind); aimsAtClient(sc, k) {
 				f.add("workers", "leave it out", "%s hits a whole process, so each of the %d clients needs its own, not %d in all", fault.Kind, sc.Clients, sc.Workers)
 				return
 			}
@@ -181,7 +181,7 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 		}
 	}
 	needs := map[string]string{ReadWrite: "read-write", Batch: "batch", TryStorm: "nonblocking"}[sc.Workload.Kind]
-	if needs != "" && !r.has(needs) {
+	if needs != "" && !r.Has(needs) {
 		f.add("workload.kind", "lockbench list recipes shows which have the property "+needs, "%s cannot serve the workload %s: %s", r.ID, sc.Workload.Kind, errors.ErrUnsupported)
 	}
 	// A recipe that can lock again may do it wrong, so its property is no answer.

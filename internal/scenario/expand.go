@@ -18,9 +18,9 @@ const maxParallel = 64
 
 // ParseFile reads a suite. The name is used in messages only. The error is an
 // *Invalid with the line, the column and the field of every problem that can be
-// found without knowing the recipes.
-func ParseFile(name string, data []byte) (File, error) {
-	f := File{source: name}
+// found without knowing the recipes; actions are what faults can do.
+func ParseFile(name string, data []byte, actions Actions) (File, error) {
+	f := File{source: name, actions: actions}
 	d, err := decodeYAML(name, data, maxFile, &f)
 	if err != nil {
 		return File{}, err
@@ -39,7 +39,7 @@ func ParseFile(name string, data []byte) (File, error) {
 // catalogue, what depends on the recipes is not checked, and takes the defaults of
 // a recipe with fencing tokens.
 func (f File) Expand(c Catalogue) ([]Scenario, error) {
-	e := expansion{file: f, catalogue: c, names: map[string]bool{}}
+	e := expansion{file: f, catalogue: c, actions: f.actions, names: map[string]bool{}}
 	e.file.Seed = max(1, f.Seed)
 	if !isName(f.Name) {
 		e.problem("name", fmt.Sprintf("invalid suite name %q", f.Name), nameHint)
@@ -70,6 +70,7 @@ func (f File) Expand(c Catalogue) ([]Scenario, error) {
 type expansion struct {
 	file      File
 	catalogue Catalogue
+	actions   Actions
 	scenarios []Scenario
 	names     map[string]bool
 	problems  []Problem
@@ -185,7 +186,7 @@ func (e *expansion) recipes(path string, s Settings) []RecipeFacts {
 		}
 		if e.catalogue == nil {
 			backend, _, _ := strings.Cut(id, "/")
-			found = append(found, RecipeFacts{ID: id, Backend: backend, Fencing: true})
+			found = append(found, RecipeFacts{ID: id, Backend: backend, Fencing: true, actions: e.actions})
 		} else if r, ok := e.catalogue.Recipe(id); ok {
 			found = append(found, r)
 		} else {

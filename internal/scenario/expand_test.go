@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -30,7 +31,7 @@ func catalogue() scenario.Catalogue {
 		return nil
 	}
 	single := []string{"single"}
-	return scenario.NewCatalogue(
+	return scenario.NewCatalogue(chaos.Actions(),
 		scenario.RecipeFacts{ID: "redis/token", Backend: "redis", Bound: "ttl", Topologies: single},
 		scenario.RecipeFacts{
 			ID: "etcd/mutex", Backend: "etcd", Bound: "session", Fencing: true, Reenters: true, Topologies: []string{"single", "quorum"},
@@ -57,7 +58,7 @@ func expand(t *testing.T, f scenario.File) []scenario.Scenario {
 
 func parse(t *testing.T, text string) scenario.File {
 	t.Helper()
-	f, err := scenario.ParseFile("t.yaml", []byte(text))
+	f, err := scenario.ParseFile("t.yaml", []byte(text), chaos.Actions())
 	if err != nil {
 		t.Fatal(err)
 	}

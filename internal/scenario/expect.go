@@ -36,7 +36,7 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 	if r.Bound == "ttl" && !sc.Workload.WatchLease && longestUnwatched(sc) >= sc.TTL {
 		e.Verdict = ""
 	}
-	if !r.has("exclusive") {
+	if !r.Has("exclusive") {
 		e.Verdict, e.Promise = "", ""
 	}
 	return underFaults(sc, r, e)

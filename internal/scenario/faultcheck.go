@@ -22,12 +22,6 @@ const (
 	WireKernel = "kernel"
 )
 
-// DropsPackets reports whether an action on the wire is one that dropping
-// packets amounts to.
-func DropsPackets(action string) bool { return slices.Contains(dropsPackets, action) }
-
-var dropsPackets = []string{ActCut, ActCutIn, ActCutOut, ActCutKill, ActCutClients, ActCutPeers}
-
 // faultCheck looks at one fault of a scenario.
 type faultCheck struct {
 	*findings
@@ -36,11 +30,15 @@ type faultCheck struct {
 	at    string // its path
 	fault Fault
 	kind  FaultKind
+	about ActionInfo
 }
 
 // checkFaults checks a schedule; origin tells which fault of the specification
 // each comes from.
 func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
+	if r.actions == nil {
+		return // nothing is known of faults
+	}
 	if len(sc.Faults) > maxFaults {
 		f.add("faults", "repeat them less often", "more than %d faults", maxFaults)
 		return
@@ -48,15 +46,15 @@ func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
 	valid := true
 	dead := 0
 	for i, fault := range sc.Faults {
-		kind, ok := ParseFaultKind(fault.Kind)
+		kind, ok := r.actions.Parse(fault.Kind)
 		at := fmt.Sprintf("faults[%d]", from(origin, i))
 		if !ok {
-			message, hint := unknownFault(fault.Kind)
+			message, hint := r.actions.unknown(fault.Kind)
 			f.add(at+".kind", hint, "%s", message)
 			valid = false
 			continue
 		}
-		c := faultCheck{f, sc, r, at, fault, kind}
+		c := faultCheck{f, sc, r, at, fault, kind, kind.About()}
 		valid = c.times() && valid
 		c.trigger()
 		c.quantities()
@@ -68,10 +66,10 @@ func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
 		}
 	}
 	if dead > 0 && sc.Workload.open() {
-		f.add("workload.arrival", "leave it out: a closed loop has no such book", "a process that is killed takes its book of arrivals with it")
+		f.add("workload.arrival", "leave it out: a closed loop needs no record of arrivals", "a process that is killed takes its record of arrivals with it")
 	}
 	if dead > 1 && sc.Clients <= dead {
-		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "%d faults that kill leave nobody of %d clients", dead, sc.Clients)
+		f.add("clients", fmt.Sprintf("write %d or more", dead+1), "the kill faults leave no client alive: %d of %d are killed", dead, sc.Clients)
 	}
 	if need, last := faultsEnd(sc, r); valid && sc.Duration > 0 && sc.Duration < need {
 		f.add("duration", fmt.Sprintf("write %s or more, or leave it out", need),
@@ -94,17 +92,21 @@ func (c faultCheck) times() (valid bool) {
 		c.add(c.at+".at", "write 1s, for example", "%s is before the measured window", c.fault.At)
 		valid = false
 	}
-	switch least := shortestPause(c.sc.TTL); {
-	case c.kind.KillsClient() && c.kind.Instant() && c.fault.For != 0:
+	least := Duration(0)
+	if s, ok := c.kind.Action.(ShortestDuration); ok {
+		least = s.ShortestFor(c.kind.Target, c.sc.TTL)
+	}
+	switch {
+	case c.about.Kills && c.about.Instant && c.fault.For != 0:
 		c.add(c.at+".for", "leave it out", "%s has no end: what is killed stays dead", c.kind)
-	case c.kind.Instant() && c.fault.For != 0:
+	case c.about.Instant && c.fault.For != 0:
 		c.add(c.at+".for", "leave it out", "%s happens at once and does not last", c.kind)
-	case c.kind.String() == HolderPause && c.fault.For < least:
+	case least > 0 && c.fault.For < least:
 		c.add(c.at+".for", fmt.Sprintf("write %s or more, or leave it out", least),
-			"a pause of %s is too short to outlive a lease of %s for certain", c.fault.For, c.sc.TTL)
+			"a %s of %s is too short to outlive a lease of %s for certain", c.about.Name, c.fault.For, c.sc.TTL)
 		valid = false
-	case !c.kind.Instant() && c.fault.For <= 0:
-		c.add(c.at+".for", "write 5s, for example, or leave it out", "a %s of %s is none", c.kind.Action, c.fault.For)
+	case !c.about.Instant && c.fault.For <= 0:
+		c.add(c.at+".for", "write 5s, for example, or leave it out", "a %s of %s is none", c.about.Name, c.fault.For)
 		valid = false
 	}
 	return valid
@@ -149,31 +151,26 @@ func (c faultCheck) trigger() {
 // quantities checks how much of what the fault does.
 func (c faultCheck) quantities() {
 	f := c.fault
-	switch c.kind.Action {
-	case ActClock:
-		if f.By == 0 {
-			c.add(c.at+".by", "write 5s or -5s, for example, or leave it out", "a clock that jumps by nothing")
-		}
-	case ActDelay, ActSlowDisk:
-		if f.By <= 0 {
-			c.add(c.at+".by", "write 50ms, for example, or leave it out", "%s is no time to be late by", f.By)
-		}
-	default:
-		if f.By != 0 {
-			c.add(c.at+".by", "leave it out", "%s has no such measure: it is that of clock, delay and slow-disk", c.kind)
-		}
+	is := func(trait func(ActionInfo) bool) string { return strings.Join(c.r.actions.where(trait), ", ") }
+	switch by := c.about.By; {
+	case by.Name == "" && f.By != 0:
+		c.add(c.at+".by", "leave it out", "%s takes no by: it is a parameter of %s", c.kind, is(func(a ActionInfo) bool { return a.By.Name != "" }))
+	case by.Signed && f.By == 0:
+		c.add(c.at+".by", "write 5s or -5s, for example, or leave it out", "%s must not be zero", by.Name)
+	case by.Name != "" && !by.Signed && f.By <= 0:
+		c.add(c.at+".by", "write 50ms, for example, or leave it out", "%s must be positive, not %s", by.Name, f.By)
 	}
 	switch {
 	case f.Jitter < 0:
 		c.add(c.at+".jitter", "write 10ms, for example", "%s is negative", f.Jitter)
-	case f.Jitter != 0 && c.kind.Action != ActDelay:
-		c.add(c.at+".jitter", "leave it out", "%s has no jitter: a delay has", c.kind)
+	case f.Jitter != 0 && !c.about.HasJitter:
+		c.add(c.at+".jitter", "leave it out", "%s takes no jitter: it is a parameter of %s", c.kind, is(func(a ActionInfo) bool { return a.HasJitter }))
 	}
 	switch {
-	case c.kind.Action == ActThrottle && f.Rate <= 0:
+	case c.about.Rate > 0 && f.Rate <= 0:
 		c.add(c.at+".rate", "write bytes a second, such as 10000", "a rate of %d bytes a second", f.Rate)
-	case c.kind.Action != ActThrottle && f.Rate != 0:
-		c.add(c.at+".rate", "leave it out", "%s has no rate: throttle has", c.kind)
+	case c.about.Rate == 0 && f.Rate != 0:
+		c.add(c.at+".rate", "leave it out", "%s takes no rate: it is a parameter of %s", c.kind, is(func(a ActionInfo) bool { return a.Rate > 0 }))
 	}
 }
 
@@ -190,7 +187,7 @@ func (c faultCheck) target() {
 		}
 	case TryStorm:
 		if k.Target == TargetWaiter {
-			c.add("workload.kind", "use hot-key or guarded-counter", "%s needs a client that waits, and in try-storm nobody does", k)
+			c.add("workload.kind", "use hot-key or guarded-counter", "%s needs a client that waits, and in try-storm no client does", k)
 		}
 	}
 	if sc.Clients < 2 && k.OnClient() {
@@ -209,8 +206,9 @@ func (c faultCheck) target() {
 
 // wire checks that what the scenario names can carry the fault.
 func (c faultCheck) wire() {
-	if c.sc.Wire == WireKernel && c.kind.Wire() && !DropsPackets(c.kind.Action) {
-		c.add("wire", "leave wire out, or write proxy", "dropped packets do not make a %s: what the kernel can do is %s", c.kind.Action, strings.Join(dropsPackets, ", "))
+	if c.sc.Wire == WireKernel && c.about.Wire && !c.about.DropsPackets {
+		can := c.r.actions.where(func(a ActionInfo) bool { return a.DropsPackets })
+		c.add("wire", "leave wire out, or write proxy", "the kernel cannot do %s by dropping packets: it can do %s", c.about.Name, strings.Join(can, ", "))
 	}
 }
 
@@ -220,7 +218,7 @@ func (c faultCheck) wire() {
 // ends.
 func (c faultCheck) overlaps(before []Fault) (valid bool) {
 	for _, b := range slices.Backward(before) {
-		k, ok := ParseFaultKind(b.Kind)
+		k, ok := c.r.actions.Parse(b.Kind)
 		end := b.end(c.sc.Topology)
 		if !ok || c.fault.At >= end {
 			continue
@@ -240,7 +238,7 @@ func inCommon(a, b FaultKind) string {
 		return "stop clients' processes"
 	case a == b && !a.OnClient():
 		return "do the same to the same servers"
-	case a.OnClient() == b.OnClient() && a.Action == b.Action && (a.Action == ActClock || a.Action == ActSlowDisk || a.Action == ActFull):
+	case a.Action == b.Action && a.About().Exclusive:
 		return "set one thing, which the first to end sets right"
 	}
 	return ""
@@ -249,5 +247,5 @@ func inCommon(a, b FaultKind) string {
 // holdsProcess reports whether a fault has a client's process stand still, for a
 // while or to be sure of it.
 func holdsProcess(k FaultKind) bool {
-	return k.OnClient() && (k.Action == ActPause || k.Action == ActStarve || k.KillsClient())
+	return k.OnClient() && k.About().StopsProcess
 }

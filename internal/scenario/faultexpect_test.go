@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -15,12 +16,12 @@ func hurtable() scenario.Catalogue {
 	recipe := func(id, bound string, has []string) scenario.RecipeFacts {
 		return scenario.RecipeFacts{
 			ID: id, Backend: "b", Bound: bound, Properties: has, Topologies: []string{"single", "quorum"}, Steps: []string{"delete"},
-			Keeps: func(_ string, k scenario.FaultKind, settings map[string]string) bool {
-				return settings["durable"] != "" || k.Action != scenario.ActKill && k.Action != scenario.ActRestart
+			Guarantees: func(topology string, settings map[string]string) scenario.ServerFacts {
+				return scenario.ServerFacts{Durable: settings["durable"] != "", MonotonicClock: true, Quorum: topology == "quorum"}
 			},
 		}
 	}
-	return scenario.NewCatalogue(
+	return scenario.NewCatalogue(chaos.Actions(),
 		recipe("b/ttl", "ttl", sound), recipe("b/session", "session", sound), recipe("b/connection", "connection", sound), recipe("b/none", "none", sound),
 		recipe("b/mute", "session", sound[:3]),
 		recipe("b/blind", "ttl", []string{"exclusive", "cleans-up"}),

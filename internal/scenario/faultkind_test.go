@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // What is listed can be written, and what can be written is listed.
 func TestEveryFaultIsListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, f := range scenario.Faults() {
+	for _, f := range chaos.Actions().Faults() {
 		if listed[f.Name] || f.Summary == "" {
 			t.Errorf("%s is listed twice, or without a word about it", f.Name)
 		}
 		listed[f.Name] = true
-		k, ok := scenario.ParseFaultKind(f.Name)
+		k, ok := chaos.ParseKind(f.Name)
 		if !ok || k.String() != f.Name {
 			t.Errorf("%s is listed and no fault: %+v", f.Name, k)
 		}
@@ -28,23 +29,24 @@ func TestEveryFaultIsListed(t *testing.T) {
 		targets = append(targets, strings.ReplaceAll(e.Name, ":N", ":3"))
 	}
 	for _, target := range targets {
-		for _, a := range scenario.FaultActions() {
-			name := target + "-" + a.Action
-			if _, ok := scenario.ParseFaultKind(name); ok != listed[name] && target != "node:3" {
+		for _, action := range chaos.Actions() {
+			a := action.About()
+			name := target + "-" + a.Name
+			if _, ok := chaos.ParseKind(name); ok != listed[name] && target != "node:3" {
 				t.Errorf("%s: listed %v, known %v", name, listed[name], ok)
 			}
 		}
 	}
-	for _, old := range []string{scenario.HolderPause, scenario.HolderKill, scenario.StepPause, scenario.StepKill} {
+	for _, old := range []string{"holder-pause", "holder-kill", "step-pause", "step-kill"} {
 		if !listed[old] {
 			t.Errorf("%s is listed no more", old)
 		}
 	}
-	if k, ok := scenario.ParseFaultKind("node:2-slow-disk"); !ok || k.Target != "node:2" {
+	if k, ok := chaos.ParseKind("node:2-slow-disk"); !ok || k.Target != "node:2" {
 		t.Errorf("node:2-slow-disk: %+v %v", k, ok)
 	}
 	for _, wrong := range []string{"", "holder", "pause", "node:0-kill", "node:02-kill", "node:-kill", "each-kill", "follower-move", "node:1-move", "holder-flush", "leader-starve"} {
-		if k, ok := scenario.ParseFaultKind(wrong); ok {
+		if k, ok := chaos.ParseKind(wrong); ok {
 			t.Errorf("%q is a fault: %+v", wrong, k)
 		}
 	}
@@ -85,9 +87,9 @@ func TestDefaultsOfEachAction(t *testing.T) {
 		if sc.Duration < sc.Faults[0].At+sc.Faults[0].For {
 			t.Errorf("%s: lasts %s, without room for the fault", text, sc.Duration)
 		}
-		k, _ := scenario.ParseFaultKind(want.Kind)
+		k, _ := chaos.ParseKind(want.Kind)
 		workers := 2
-		if k.OnClient() || k.Wire() {
+		if k.OnClient() || k.About().Wire {
 			workers = 6
 		}
 		if sc.Workers != workers {
@@ -194,7 +196,7 @@ func TestNoServerBeyondTheTopologys(t *testing.T) {
 		{facts, "node:9-kill", ""},
 	} {
 		f := parse(t, "name: t\nscenarios:\n  - {name: b, recipes: a/b, topology: quorum, workload: hot-key, faults: "+c.kind+"}\n")
-		_, err := f.Expand(scenario.NewCatalogue(c.facts))
+		_, err := f.Expand(scenario.NewCatalogue(chaos.Actions(), c.facts))
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.kind, err, c.want)
 		}
@@ -206,7 +208,7 @@ func TestServersSayWhatTheyCannotSuffer(t *testing.T) {
 	facts := scenario.RecipeFacts{
 		ID: "a/b", Backend: "a", Bound: "ttl", Topologies: []string{"single"},
 		CanFault: func(topology string, k scenario.FaultKind, settings map[string]string) error {
-			if k.Action == scenario.ActEvict && settings["policy"] == "" {
+			if k.About().Name == "evict" && settings["policy"] == "" {
 				return errors.New("it never evicts")
 			}
 			return nil
@@ -218,7 +220,7 @@ func TestServersSayWhatTheyCannotSuffer(t *testing.T) {
 		"faults: leader-flush":                              "",
 	} {
 		f := parse(t, "name: t\nscenarios:\n  - {name: b, recipes: a/b, workload: hot-key, "+rest+"}\n")
-		_, err := f.Expand(scenario.NewCatalogue(facts))
+		_, err := f.Expand(scenario.NewCatalogue(chaos.Actions(), facts))
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", rest, err, want)
 		}

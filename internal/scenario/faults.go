@@ -1,34 +1,25 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 )
 
-// The defaults of faults; each is told beside its field.
-const (
-	defaultFaultAt  = time.Second
-	defaultKillFor  = 3 * time.Second
-	defaultDelay    = 50 * time.Millisecond
-	defaultSlowDisk = 500 * time.Millisecond
-	defaultRate     = 10_000
-)
+// defaultFaultAt is when a fault fires by default; the other defaults are those
+// of its action.
+const defaultFaultAt = time.Second
 
 // maxFaults bounds a schedule: more is a slip of the pen.
 const maxFaults = 200
 
-// kind is what a fault does to whom; the zero value if there is no such fault.
-func (f Fault) kind() FaultKind {
-	k, _ := ParseFaultKind(f.Kind)
-	return k
-}
-
 // end is when a fault is over, if it finds its target at once. One that hits the
 // servers of a topology one after another gives each time to get well.
 func (f Fault) end(topology string) Duration {
-	if f.kind().Target != TargetEach {
+	if !strings.HasPrefix(f.Kind, TargetEach+"-") {
 		return f.At + f.For
 	}
 	servers, room := Duration(3), electionRoom
@@ -44,16 +35,16 @@ func (f Fault) end(topology string) Duration {
 }
 
 // aimsAtClient reports whether a fault hits one client, and so needs that client
-// alone in its process. The workload takeover is there to kill many holders at
-// one blow.
+// alone in its process. The workload takeover is there to kill many holders
+// atomically.
 func aimsAtClient(sc Scenario, k FaultKind) bool {
 	return k.OnClient() && !(sc.Workload.Kind == Takeover && k.String() == HolderKill)
 }
 
-// shortestPause is the least that a holder must be paused for a lease to have
+// OutlivesLease is the least that a holder must be paused for a lease to have
 // certainly run out: one that was renewed just before, the server's own
 // slack, and time for a successor to be seen.
-func shortestPause(ttl Duration) Duration { return 2*ttl + Duration(2*time.Second) }
+func OutlivesLease(ttl Duration) Duration { return 2*ttl + Duration(2*time.Second) }
 
 // resolveFaults fills in what the schedule leaves open, in the order of the
 // times; origin tells which of specs each comes from. Where a takeover says
@@ -84,7 +75,7 @@ func resolveFaults(specs []FaultSpec, sc Scenario, r RecipeFacts, window Duratio
 
 // occurrences are the faults that one spec, the i-th, stands for.
 func occurrences(spec FaultSpec, i int, sc Scenario, r RecipeFacts, window Duration) []Fault {
-	first := withDefaults(spec, sc)
+	first, kind := withDefaults(spec, sc, r.actions)
 	within, every := valueOr(spec.Within, 0), valueOr(spec.Every, 0)
 	most := 1
 	if every > 0 {
@@ -96,7 +87,7 @@ func occurrences(spec FaultSpec, i int, sc Scenario, r RecipeFacts, window Durat
 		f.At += Duration(n) * every
 		// Without a count the window decides, by the latest time that the seed may
 		// choose, so that another seed does not make another number of faults.
-		if spec.Count == nil && n > 0 && f.end(sc.Topology)+within+recovery(sc, f.kind(), r) > window {
+		if spec.Count == nil && n > 0 && f.end(sc.Topology)+within+recovery(sc, kind, r) > window {
 			break
 		}
 		f.At += drawn(sc.Seed, i, n, within)
@@ -118,36 +109,30 @@ func drawn(seed uint64, fault, occurrence int, most Duration) Duration {
 }
 
 // withDefaults fills in what a fault leaves open.
-func withDefaults(spec FaultSpec, sc Scenario) Fault {
-	f := Fault{
+func withDefaults(spec FaultSpec, sc Scenario, actions Actions) (f Fault, k FaultKind) {
+	f = Fault{
 		Kind: spec.faultKind(), At: valueOr(spec.At, Duration(defaultFaultAt)), For: valueOr(spec.For, 0),
 		Step: spec.Step, Nth: valueOr(spec.Nth, 0), After: valueOr(spec.After, 0),
 		By: valueOr(spec.By, 0), Jitter: valueOr(spec.Jitter, 0), Rate: valueOr(spec.Rate, 0),
 	}
-	k, ok := ParseFaultKind(f.Kind)
+	k, ok := actions.Parse(f.Kind)
 	if !ok {
-		return f
+		return f, k
 	}
-	if f.For == 0 && !k.Instant() {
-		f.For = shortestPause(sc.TTL)
-		if k.Action == ActKill {
-			f.For = Duration(defaultKillFor)
-		}
+	about := k.About()
+	if f.For == 0 && !about.Instant {
+		f.For = cmp.Or(about.For, OutlivesLease(sc.TTL))
 	}
 	if spec.By == nil {
-		switch k.Action {
-		case ActClock:
-			f.By = sc.TTL + Duration(time.Second)
-		case ActDelay:
-			f.By = Duration(defaultDelay)
-		case ActSlowDisk:
-			f.By = Duration(defaultSlowDisk)
+		f.By = about.By.Default
+		if about.By.AddTTL {
+			f.By += sc.TTL
 		}
 	}
-	if spec.Rate == nil && k.Action == ActThrottle {
-		f.Rate = defaultRate
+	if spec.Rate == nil {
+		f.Rate = about.Rate
 	}
-	return f
+	return f, k
 }
 
 // electionRoom is the time that servers may take to agree on another leader, and
@@ -169,7 +154,7 @@ func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 		rest += electionRoom
 	}
 	switch {
-	case k.OnClient() && !k.KillsClient() && !k.Wire():
+	case k.OnClient() && !k.KillsClient() && !k.About().Wire:
 		return rest
 	case r.Takeover != nil:
 		return rest + Duration(r.Takeover(sc.TTL.D()))
@@ -183,7 +168,8 @@ func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 // needs it.
 func faultsEnd(sc Scenario, r RecipeFacts) (end Duration, last Fault) {
 	for _, f := range sc.Faults {
-		if ends := f.end(sc.Topology) + recovery(sc, f.kind(), r); ends > end {
+		k, _ := r.actions.Parse(f.Kind)
+		if ends := f.end(sc.Topology) + recovery(sc, k, r); ends > end {
 			end, last = ends, f
 		}
 	}

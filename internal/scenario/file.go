@@ -24,9 +24,10 @@ type File struct {
 	// Scenarios are the blocks, run in this order.
 	Scenarios []Block `yaml:"scenarios"`
 
-	source string              // the file's name, for messages
-	places map[string]position // where each value stood in it
-	over   map[string]bool     // settings that With put over it
+	source  string              // the file's name, for messages
+	actions Actions             // that its faults may name
+	places  map[string]position // where each value stood in it
+	over    map[string]bool     // settings that With put over it
 }
 
 // With returns f with over put over the settings of every block, as flags are

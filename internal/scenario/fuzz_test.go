@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -33,7 +34,7 @@ func FuzzParseFile(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := scenario.ParseFile("f.yaml", data)
+		file, err := scenario.ParseFile("f.yaml", data, chaos.Actions())
 		if err != nil {
 			if !errors.Is(err, scenario.ErrInvalid) || err.Error() == "" {
 				t.Fatalf("not an Invalid: %v", err)

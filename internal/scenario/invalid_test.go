@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -92,7 +93,7 @@ scenarios:
 t.yaml:3:8: defaults.ttl: memcached/cas cannot serve a lease of 1.5s: it keeps whole seconds only
 t.yaml:3:8: defaults.ttl: zookeeper/sequence: sessions last 4s at least`},
 	} {
-		f, err := scenario.ParseFile("t.yaml", []byte(c.file))
+		f, err := scenario.ParseFile("t.yaml", []byte(c.file), chaos.Actions())
 		if err == nil {
 			_, err = f.Expand(catalogue())
 		}
@@ -188,11 +189,11 @@ func TestEveryCheck(t *testing.T) {
 
 		{"workload: hot-key, faults: holder-kill", good, ""},
 		{"workload: hot-key, faults: {kind: holder-kill, for: 1s}", bad, "faults[0].for: holder-kill has no end: what is killed stays dead; leave it out"},
-		{"workload: {kind: hot-key, arrival: constant, rate: 5}, faults: holder-kill", bad, "workload.arrival: a process that is killed takes its book of arrivals with it; leave it out"},
+		{"workload: {kind: hot-key, arrival: constant, rate: 5}, faults: holder-kill", bad, "workload.arrival: a process that is killed takes its record of arrivals with it; leave it out"},
 		{"workload: {kind: hot-key, arrival: constant, rate: 5}, faults: holder-pause", good, ""},
 		{"workload: hot-key, faults: holder-kill, workers: 2", bad, "workers: holder-kill hits a whole process"},
 		{"workload: hot-key, faults: holder-kill, clients: 1", bad, "holder-kill needs a second client"},
-		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 2", bad, "clients[0]: 2 faults that kill leave nobody of 2 clients; write 3 or more"},
+		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 2", bad, "clients[0]: the kill faults leave no client alive: 2 of 2 are killed; write 3 or more"},
 		{"workload: hot-key, faults: [holder-kill, holder-kill], clients: 3", good, ""},
 		// etcd/mutex frees a dead client's lock within 6 s.
 		{"workload: hot-key, faults: holder-kill, duration: 8999ms", bad, "for holder-kill, which ends at 1s, and the recovery after it; write 9s or more"},
@@ -280,7 +281,7 @@ func everyCheck(t *testing.T, cases []checked) {
 		if !strings.Contains(c.rest, "recipes:") {
 			text += ", recipes: etcd/mutex"
 		}
-		f, err := scenario.ParseFile("t.yaml", []byte(text+"}\n"))
+		f, err := scenario.ParseFile("t.yaml", []byte(text+"}\n"), chaos.Actions())
 		if err == nil {
 			_, err = f.Expand(catalogue())
 		}
@@ -321,7 +322,7 @@ func TestFilesThatAreNoSuitesAreRejectedSoon(t *testing.T) {
 		"indentation": "a:\n" + strings.Repeat(" ", 1<<17) + "b: 1",
 		"size":        strings.Repeat("# nothing but words\n", 1<<16),
 	} {
-		_, err := scenario.ParseFile("t.yaml", []byte(data))
+		_, err := scenario.ParseFile("t.yaml", []byte(data), chaos.Actions())
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), "is it the right file?") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -372,7 +373,7 @@ scenarios:
   - {name: a}
   - {name: b, recipes: [*two, memcached/cas]}
   - {name: c, recipes: *two}
-`))
+`), chaos.Actions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +395,7 @@ scenarios:
 		"name: t\nx: &a [1, 2]\ny: &b [*a, *a]\n":           "t.yaml:3:8: an alias within an anchor is not supported",
 		"name: t\ndefaults: {clients: [&a [1" + strings.Repeat(",1", 20_000) + "]" + strings.Repeat(",*a", 20_000) + "]}": "more than 400000 values; is it the right file?",
 	} {
-		_, err := scenario.ParseFile("t.yaml", []byte(text))
+		_, err := scenario.ParseFile("t.yaml", []byte(text), chaos.Actions())
 		if !errors.Is(err, scenario.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %.200v; want %q in it", text, err, want)
 		}

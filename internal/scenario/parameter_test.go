@@ -97,7 +97,7 @@ func TestEveryParameterIsComplete(t *testing.T) {
 			}
 		}
 		rejected := func(workload, value string) {
-			_, err := ParseFile("t.yaml", []byte(block(workload, path, value)))
+			_, err := ParseFile("t.yaml", []byte(block(workload, path, value)), nil)
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "t.yaml:3:") || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: %s with %s: %v", path, value, workload, err)
 			}

@@ -38,7 +38,7 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 		sc.Duration = max(sc.Duration, end)
 	}
 	if !c.given["workers"] {
-		sc.Workers = defaultWorkers(sc)
+		sc.Workers = defaultWorkers(sc, c.recipe.actions)
 	}
 	sc.Servers = nil
 	if settings := s.Servers[c.recipe.Backend]; len(settings) > 0 {
@@ -107,9 +107,9 @@ func (l Load) shortestHold() time.Duration {
 
 // defaultWorkers is one process for each client if a fault targets a client or
 // its connections, for it then hits the whole process; else two.
-func defaultWorkers(sc Scenario) int {
+func defaultWorkers(sc Scenario, actions Actions) int {
 	for _, f := range sc.Faults {
-		if k := f.kind(); aimsAtClient(sc, k) || k.Wire() {
+		if k, _ := actions.Parse(f.Kind); aimsAtClient(sc, k) || k.About().Wire {
 			return sc.Clients
 		}
 	}

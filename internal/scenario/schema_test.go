@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -348,7 +349,7 @@ func TestSchemaKnowsEveryKind(t *testing.T) {
 		t.Errorf("load.kind: the schema lists %v, the code %v", got, want)
 	}
 	fault := regexp.MustCompile(root.Defs["fault"].Properties["kind"].Pattern)
-	for _, f := range append(scenario.Faults(), scenario.Entry{Name: "node:12-cut-peers"}) {
+	for _, f := range append(chaos.Actions().Faults(), scenario.Entry{Name: "node:12-cut-peers"}) {
 		if !fault.MatchString(f.Name) {
 			t.Errorf("fault.kind: the schema does not know %s", f.Name)
 		}

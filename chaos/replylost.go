@@ -1,0 +1,109 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+const (
+	// replyLook is how often it is looked whether the rule has swallowed a reply
+	// of a client that seems to do nothing: one that renews its lease, say.
+	replyLook = 250 * time.Millisecond
+	// replyGrace is given to a reply that is being swallowed.
+	replyGrace = 10 * time.Millisecond
+)
+
+// replyLost has a client's next request carried out, and its reply swallowed.
+type replyLost struct{}
+
+func (replyLost) About() scenario.ActionInfo {
+	return scenario.ActionInfo{
+		Name: "reply-lost", Group: scenario.GroupWire, Targets: scenario.ClientTargets(),
+		Summary: "its next request reaches the server, whose answer is swallowed, and the connection breaks; where that is kept alive by requests too (etcd, zookeeper) it may be one of these, but for who waits for the step acquiring or releasing",
+		Means:   "proxy", Instant: true, Wire: true,
+	}
+}
+
+func (replyLost) rule(*fault) faultnet.Rule { return faultnet.Rule{LoseReply: true} }
+
+// hitClient has the reply swallowed. Only the rule knows whether it did that, and tells when it is lifted: so that
+// is done as soon as the client has gone on to something else, which it does
+// when its call has returned; and if nothing was swallowed the next is waited
+// for, as long as the client is what it was chosen for. In force the rule is from
+// the moment at which it was put there.
+func (replyLost) hitClient(ctx context.Context, f *fault, in *injection) error {
+	p := in.aim.target
+	if !p.stillValid() {
+		return errEscaped
+	}
+	until := f.End
+	if f.For > 0 {
+		until = min(until, f.Clock.Now()+int64(f.For))
+	}
+	for {
+		before := f.doing(p.Client)
+		in.at = f.Clock.Now()
+		if err := in.saying(f.apply(ctx, in, f.clientOf(in), nil)); err != nil {
+			return err
+		}
+		in.since = f.Clock.Now()
+		f.openGate()
+		look := min(until, in.at+int64(replyLook))
+		for f.Clock.Now() < look && f.doing(p.Client) == before && f.sleep(ctx, time.Millisecond) == nil {
+		}
+		_ = f.sleep(ctx, replyGrace)
+		if err := in.back(ctx); err != nil {
+			return err
+		}
+		switch {
+		case in.effect.LostBytes > 0:
+			in.confirmed = "the reply was swallowed"
+			return nil
+		case ctx.Err() != nil:
+			return errors.New("the run ended before a reply was lost")
+		case f.Clock.Now() >= until:
+			return errors.New("no reply came that could be lost")
+		case !p.stillValid():
+			return errEscaped
+		}
+	}
+}
+
+// Expect: an answer that is lost must not make a lock break its guarantee, at
+// whatever step.
+func (replyLost) Expect(s scenario.Situation) scenario.Expect {
+	switch {
+	case atStep(s):
+		return scenario.Expect{Promise: s.Calm.Promise}
+	case s.Kind.OnHolder():
+		return brokenHolder(s)
+	}
+	return lostGrant(s, "connection", "session")
+}
+
+func (replyLost) noticed(e scenario.WireEffect) bool { return e.LostBytes > 0 }
+
+func (replyLost) cause(Suspicion) string { return "an answer was lost on its way" }
+
+// clientState is what a client is doing.
+type clientState struct {
+	holds, waits bool
+	attempt      history.Attempt
+}
+
+func (f *fault) doing(client uint32) clientState {
+	is := func(h Holding) bool { return h.Client == client }
+	if holders := f.Clients.Holders(); slices.ContainsFunc(holders, is) {
+		return clientState{holds: true, attempt: holders[slices.IndexFunc(holders, is)].Attempt}
+	}
+	if waiters := f.Clients.Waiters(); slices.ContainsFunc(waiters, is) {
+		return clientState{waits: true, attempt: waiters[slices.IndexFunc(waiters, is)].Attempt}
+	}
+	return clientState{}
+}
