@@ -115,7 +115,7 @@ func takeoverResult(k kind, i int) scenario.Result {
 func TestNobodyWaitsThroughAKill(t *testing.T) {
 	for _, s := range build(run{doc: recipesDoc()}).Sections {
 		for _, tb := range s.Tables {
-			if text := strings.Join(tb.Below, " "); strings.Contains(text, "everybody waited") || strings.Contains(text, "While the fault lasted") {
+			if text := strings.Join(tb.Below, " "); strings.Contains(text, "No other client") || strings.Contains(text, "Another client") {
 				t.Errorf("%s: %s", s.Title, text)
 			}
 		}

@@ -31,12 +31,12 @@ func deadRun(t *testing.T, temp string) string {
 	return dir
 }
 
-const deadRunSaid = "dead run r0123abcd: fault leader-cut-1 was still in force: redis-1 cut off; folder removed, no process was running\n"
+const deadRunText = "dead run r0123abcd: fault leader-cut-1 was still in force: redis-1 cut off; folder removed, no process was running\n"
 
 func TestHeal(t *testing.T) {
 	temp := t.TempDir()
 	dir := deadRun(t, temp)
-	for _, want := range []string{deadRunSaid, "nothing to clean up\n"} {
+	for _, want := range []string{deadRunText, "nothing to clean up\n"} {
 		cmd := exec.Command("lockbench", "heal")
 		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 		out, err := cmd.CombinedOutput()
@@ -55,8 +55,8 @@ func TestWatchdogIsNotToBeStopped(t *testing.T) {
 	temp := t.TempDir()
 	dir := deadRun(t, temp)
 	cmd := exec.Command("lockbench", "watchdog", dir)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestWatchdogIsNotToBeStopped(t *testing.T) {
 		t.Error(err)
 	}
 	pipe.Close()
-	if err := cmd.Wait(); err != nil || said.String() != "lockbench: cleared away after "+deadRunSaid {
-		t.Errorf("%v, %q", err, &said)
+	if err := cmd.Wait(); err != nil || stderr.String() != "lockbench: cleaned up after "+deadRunText {
+		t.Errorf("%v, %q", err, &stderr)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the dead run's folder: %v", err)

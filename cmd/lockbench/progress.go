@@ -89,7 +89,7 @@ func (p *progress) Done(r scenario.Result) {
 	defer p.mu.Unlock()
 	p.clear()
 	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
-		return // nor had it begun; the table says so
+		return // it did not begin; the report lists it
 	}
 	fmt.Fprintf(p.w, "%-*s %s\n", p.names, p.prefixes[r.Name], p.outcome(r))
 	delete(p.prefixes, r.Name)

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		return Outcome{}, err
 	}
 	for _, s := range swept {
-		o.Progress.Note(fmt.Sprintf("cleared away: %v", s))
+		o.Progress.Note(fmt.Sprintf("cleaned up: %v", s))
 	}
 	dir, err := newFolder(o.Out, o.Suite, started)
 	if err != nil {
