@@ -15,6 +15,7 @@ type result = scenario.Result
 // suite, same load and same faults; recipe, number of clients and repeat differ. It
 // does not depend on names, so that any suite can be reported.
 type experiment struct {
+	id     identity
 	group  string
 	load   scenario.Load
 	ttl    time.Duration
@@ -27,6 +28,12 @@ type experiment struct {
 type point struct {
 	row     string
 	clients int
+}
+
+// identity is the same for matching experiments of several runs.
+type identity struct {
+	setting
+	faultNames string
 }
 
 // setting holds what is equal within an experiment.
@@ -68,24 +75,20 @@ func faultKinds(r result) []string {
 
 // experiments sorts results into experiments, in the order of appearance.
 func experiments(results []result) []*experiment {
-	type id struct {
-		setting
-		faults string
-	}
-	byID := map[id]*experiment{}
+	byID := map[identity]*experiment{}
 	bySetting := map[setting]*experiment{}
 	var all []*experiment
 	add := func(r result) {
 		s := settingOf(r)
 		kinds := faultKinds(r)
-		key := id{s, strings.Join(kinds, "+")}
+		key := identity{s, strings.Join(kinds, "+")}
 		e := byID[key]
 		if e == nil && r.Status != scenario.StatusDone && len(kinds) == 0 {
 			// A scenario that did not run has no faults: match it by its setting.
 			e = bySetting[s]
 		}
 		if e == nil {
-			e = &experiment{group: r.Group, load: r.Workload, ttl: r.TTL.D(), faults: kinds, runs: map[point][]result{}}
+			e = &experiment{id: key, group: r.Group, load: r.Workload, ttl: r.TTL.D(), faults: kinds, runs: map[point][]result{}}
 			byID[key] = e
 			all = append(all, e)
 			if bySetting[s] == nil {

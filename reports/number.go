@@ -117,10 +117,7 @@ func clean(s string) string {
 }
 
 func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
+	return counted(int64(n), one, many)
 }
 
 // list joins words: "a", "a and b", "a, b and c".

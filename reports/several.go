@@ -146,20 +146,14 @@ type matched struct {
 }
 
 func match(runs []run) []*matched {
-	type id struct {
-		setting
-		faults string
-	}
-	byID := map[id]*matched{}
+	byID := map[identity]*matched{}
 	var all []*matched
 	for i, r := range runs {
 		for _, e := range experiments(loads(r.doc.Scenarios)) {
-			s := settingOf(e.all()[0])
-			k := id{s, strings.Join(e.faults, "+")}
-			m := byID[k]
+			m := byID[e.id]
 			if m == nil {
 				m = &matched{first: e, runs: make([]*experiment, len(runs))}
-				byID[k] = m
+				byID[e.id] = m
 				all = append(all, m)
 			}
 			m.runs[i] = e
