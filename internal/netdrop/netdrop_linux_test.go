@@ -19,7 +19,7 @@ import (
 )
 
 // envRole makes the test binary the program that enters a namespace: to run
-// the tests named TestInside there, or to tell what became of the process.
+// the tests named TestInside there, or to report what became of the process.
 const envRole = "NETDROP_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process tells who it is, repeats a line, and ends by a signal with a status
+// process reports its user, repeats a line, and ends by a signal with a status
 // of its own.
 func process() {
 	signals := make(chan os.Signal, 1)
@@ -62,8 +62,8 @@ func outside(t *testing.T) {
 	}
 }
 
-// users are those as whom a test can run this binary: ourselves and, if we are
-// root, nobody, and a root that may make namespaces but no rules, as in some
+// users are those that a test can run this binary as: the present one and, for
+// root, an unprivileged one, and a root that may make namespaces but no rules, as in some
 // containers.
 func users(t *testing.T) map[string]func(args ...string) *exec.Cmd {
 	t.Helper()
@@ -82,7 +82,7 @@ func users(t *testing.T) map[string]func(args ...string) *exec.Cmd {
 	}
 	as := map[string]func(...string) *exec.Cmd{"ourselves": command(self, nil)}
 	if os.Getuid() == 0 {
-		// Nobody may look into the folder of a test's binary.
+		// No other user may look into the folder of a test's binary.
 		dir, err := os.MkdirTemp("", "netdrop-")
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func users(t *testing.T) map[string]func(args ...string) *exec.Cmd {
 		} else {
 			t.Logf("WITHOUT setpriv A ROOT WITH FEWER RIGHTS IS NOT TESTED: %v", err)
 		}
-		as["nobody"] = command(program, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+		as["unprivileged"] = command(program, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
 	}
 	return as
 }
@@ -128,7 +128,7 @@ func TestAvailableComesBack(t *testing.T) {
 	}
 }
 
-// A program whose main is no probe is told so, and does not run its tests.
+// A program whose main is no probe gets an error, and does not run its tests.
 func TestAvailableWithoutHook(t *testing.T) {
 	t.Setenv(envProbe, "1")
 	if err := Available(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "MainIfProbe") {
