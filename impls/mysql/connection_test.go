@@ -116,10 +116,11 @@ func TestGetLockConnections(t *testing.T) {
 		a, b := recipetest.Open(t, r, cfg), recipetest.Open(t, r, cfg)
 		h, err := a.Acquire(t.Context(), key, recipetest.NewAttempt())
 		recipetest.WantOutcome(t, "acquire", err, nil)
+		// By its state: the statement remains listed for a moment after its answer.
 		waiting := func() bool {
 			var n int
 			if err := db.QueryRowContext(t.Context(),
-				"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ?", "SELECT GET_LOCK('"+key+"%").Scan(&n); err != nil {
+				"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ? AND state = 'User lock'", "SELECT GET_LOCK('"+key+"%").Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			return n > 0
