@@ -168,7 +168,7 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 	}
 }
 
-// A lock that excludes nobody: all holds overlap. The cost must not depend on
+// A lock that excludes no client: all holds overlap. The cost must not depend on
 // the number of pairs.
 func BenchmarkSweepHopeless(b *testing.B) {
 	h := traffic(200_000, 1)

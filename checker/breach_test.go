@@ -64,7 +64,7 @@ func TestBreachCases(t *testing.T) {
 		calls []call
 		want  map[Class]int64
 	}{
-		{"a slow grant says nothing of its end", lease, []call{{1, acq, held, 0, 10}, {0, acq, held, 1, 2}, {0, rel, ok, 20, 21}}, nil},
+		{"a slow grant proves nothing of its end", lease, []call{{1, acq, held, 0, 10}, {0, acq, held, 1, 2}, {0, rel, ok, 20, 21}}, nil},
 		{"the same as a mutex", Options{}, []call{{1, acq, held, 0, 10}, {0, acq, held, 1, 2}, {0, rel, ok, 20, 21}}, map[Class]int64{DoubleHold: 1}},
 		{"a lease outlived by its holder", lease, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {1, rel, ok, 8, 9}, {0, rel, lost, 10, 11}}, nil},
 		{"a lease granted twice", lease, []call{{0, acq, held, 0, 1}, {1, acq, held, 5, 6}, {0, rel, ok, 8, 9}, {1, rel, ok, 10, 11}}, map[Class]int64{DoubleHold: 1}},
@@ -78,11 +78,11 @@ func TestBreachCases(t *testing.T) {
 		{"renewed, then within the TTL", timed, []call{{0, acq, held, 0, 1}, {0, ext, yes, 600, 601}, {1, acq, held, 5, 1500}}, map[Class]int64{EarlyExpiry: 1}},
 		{"a chain of leases", timed, []call{{0, acq, held, 0, 900}, {1, acq, held, 500, 1400}, {2, acq, held, 1900, 1950}}, map[Class]int64{EarlyExpiry: 1}},
 		{"the same, later", timed, []call{{0, acq, held, 0, 900}, {1, acq, held, 500, 1400}, {2, acq, held, 1900, 1998}}, nil},
-		{"a grant answered later than its TTL pushes nobody", timed, []call{{0, acq, held, 0, 1200}, {1, acq, held, 500, 1400}, {2, acq, held, 1500, 1600}}, nil},
+		{"a grant answered later than its TTL delays no other", timed, []call{{0, acq, held, 0, 1200}, {1, acq, held, 500, 1400}, {2, acq, held, 1500, 1600}}, nil},
 		{"lost within the TTL", timed, []call{{0, acq, held, 0, 1}, {0, ext, lost, 600, 601}}, map[Class]int64{LostLock: 1}},
 		{"lost after the TTL", timed, []call{{0, acq, held, 0, 1}, {0, rel, lost, 1600, 1601}}, nil},
 		{"a mutex that forgot", Options{}, []call{{0, acq, held, 0, 1}, {0, rel, lost, 5, 6}}, map[Class]int64{LostLock: 1}},
-		{"a mutex that told first", Options{}, []call{{0, acq, held, 0, 1}, {0, history.KindLost, lost, 4, 4}, {0, rel, lost, 5, 6}}, nil},
+		{"a mutex that signalled first", Options{}, []call{{0, acq, held, 0, 1}, {0, history.KindLost, lost, 4, 4}, {0, rel, lost, 5, 6}}, nil},
 		{"a mutex freed by the unknown release", Options{}, []call{{0, acq, held, 0, 1}, {0, rel, unk, 2, 3}, {0, cln, lost, 5, 6}}, nil},
 		{"an unknown acquire that a renewal confirms", lease, []call{{0, acq, unk, 0, 5}, {0, ext, yes, 8, 9}, {1, acq, held, 5, 6}, {1, rel, ok, 7, 8}}, nil},
 		{"the same, inside another's hold", lease, []call{{0, acq, unk, 0, 5}, {0, ext, yes, 8, 9}, {1, acq, held, 5, 6}, {1, rel, ok, 12, 13}}, map[Class]int64{ZombieSuccess: 1}},

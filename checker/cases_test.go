@@ -38,10 +38,10 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{"a re-entrant lock must not", Options{Reentrant: true}, []step{
 			{0, 0, acq, held, 0, 1, 0, w}, {0, 1, try, busy, 2, 3, 0, w}, {0, 0, rel, freed, 4, 5, 0, w},
 		}, map[Class]int64{UnexplainedBusy: 1}},
-		{"a blocking acquire that gave up says nothing of others", mutex, []step{{0, 0, acq, history.Failed, 0, 9, 0, w}}, nil},
+		{"a blocking acquire that gave up proves nothing about others", mutex, []step{{0, 0, acq, history.Failed, 0, 9, 0, w}}, nil},
 
 		{"'leave unknown acquires out': it may have taken effect", mutex, []step{{0, 0, acq, unk, 0, 5, 0, w}, {1, 1, try, busy, 10, 11, 0, w}}, nil},
-		{"'an unknown acquire explains any refusal': nobody released it, and another was granted", mutex, []step{
+		{"'an unknown acquire explains any refusal': no client released it, and another was granted", mutex, []step{
 			{0, 0, acq, unk, 0, 5, 0, w}, {1, 1, try, busy, 10, 11, 0, w}, {2, 2, acq, held, 20, 21, 0, w},
 		}, map[Class]int64{UnexplainedBusy: 1}},
 		{"the same of a lease, which may have ended", lease, []step{
@@ -62,7 +62,7 @@ func TestRulesThatAreWrong(t *testing.T) {
 		{"a slow grant that a later one of lasting effect must come after: it goes first, and explains nothing later", lease, []step{
 			{0, 0, acq, held, 0, 5, 0, w}, {1, 1, acq, held, 2, 5, 0, w}, {0, 0, rel, lost, 8, 9, 0, w}, {2, 2, try, busy, 12, 13, 0, w},
 		}, nil},
-		{"with unique attempts a late release is nobody else's", mutex, []step{
+		{"with unique attempts a late release frees no other attempt", mutex, []step{
 			{0, 0, acq, open, 0, 0, 0, w}, {1, 1, acq, held, 5, 6, 0, w}, {1, 1, rel, freed, 7, 8, 0, w}, {0, 0, rel, freed, 9, 10, 0, w},
 		}, nil},
 
@@ -125,7 +125,7 @@ func TestTokensFollowTheHolds(t *testing.T) {
 	}
 }
 
-// More orders than can be followed: the answer is unknown, and says why.
+// More orders than can be followed: the answer is unknown, with the reason.
 func TestTooManyOrders(t *testing.T) {
 	var steps []step
 	for n := range 300 {

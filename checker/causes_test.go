@@ -64,37 +64,37 @@ func TestGeneralSuspect(t *testing.T) {
 	}
 }
 
-// An acquire that was told for certain that it had failed, or that the lock was
-// taken, and whose release is confirmed later, was told what nobody could know.
+// An acquire that returned failed or busy, and whose release is confirmed later,
+// returned a definite outcome that was not known.
 func TestFalseDefinite(t *testing.T) {
 	const rel = history.KindRelease
 	for _, kind := range []history.Kind{history.KindAcquire, history.KindTry} {
-		for _, told := range []history.Outcome{history.Failed, history.Busy, history.Unknown} {
+		for _, outcome := range []history.Outcome{history.Failed, history.Busy, history.Unknown} {
 			for _, leased := range []bool{false, true} {
 				b := newBuilder()
 				b.add(0, 0, history.KindAcquire, history.Held, 0, 10)
-				b.add(1, 1, kind, told, 15, 30)
+				b.add(1, 1, kind, outcome, 15, 30)
 				b.add(0, 0, rel, history.Released, 20, 25)
 				b.add(1, 1, rel, history.Released, 40, 50)
 				b.add(0, 2, history.KindAcquire, history.Held, 60, 70)
 				b.add(0, 2, rel, history.Released, 80, 90)
 				r := Check(b.seal(100), Options{Leased: leased})
 				want, promise := int64(1), Broken
-				if told == history.Unknown {
+				if outcome == history.Unknown {
 					want, promise = 0, Kept
 				}
 				if r.Breaches[FalseDefinite] != want || r.BreachTotal() != want || r.Malformed != 0 || r.Promise.Value != promise || r.Overlaps != 0 {
-					t.Errorf("a %s told %s, leased %v: breaches %v, malformed %d, promise %s", kind, told, leased, r.Breaches, r.Malformed, r.Promise.Value)
+					t.Errorf("a %s outcome %s, leased %v: breaches %v, malformed %d, promise %s", kind, outcome, leased, r.Breaches, r.Malformed, r.Promise.Value)
 				}
 			}
 		}
 	}
 }
 
-// A lock that anybody frees may be freed by a release that was sent before the
+// A lock whose release ignores the owner may be freed by a release that was sent before the
 // grant and is on its way still, or by the clean-up of an attempt that got
-// nothing; one that asks whose it is may not.
-func TestAnybodyFrees(t *testing.T) {
+// nothing; one that checks the owner may not.
+func TestReleaseIgnoresOwner(t *testing.T) {
 	const acq, rel, clean = history.KindAcquire, history.KindRelease, history.KindCleanup
 	for name, late := range map[string]func(b *builder){
 		"a release on its way": func(b *builder) { b.add(0, 0, rel, history.Unknown, 20, 30) },
@@ -105,7 +105,7 @@ func TestAnybodyFrees(t *testing.T) {
 			b.add(3, 3, clean, history.Released, 70, 80)
 		},
 	} {
-		for _, anybody := range []bool{true, false} {
+		for _, ignoresOwner := range []bool{true, false} {
 			b := newBuilder()
 			b.add(0, 0, acq, history.Held, 0, 10)
 			late(b)
@@ -113,13 +113,13 @@ func TestAnybodyFrees(t *testing.T) {
 			b.add(2, 2, acq, history.Held, 85, 90)
 			b.add(1, 1, rel, history.Lost, 100, 110)
 			b.add(2, 2, rel, history.Released, 120, 130)
-			got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000, ReleaseIgnoresOwner: anybody}))
+			got := causesOf(Check(b.seal(200), Options{Leased: true, TTL: 1000, ReleaseIgnoresOwner: ignoresOwner}))
 			want := NoKnownCause
-			if anybody {
+			if ignoresOwner {
 				want = ForeignRelease
 			}
 			if got[want][0] != 1 || len(got) != 1 {
-				t.Errorf("%s, anybody frees %v: causes %v", name, anybody, got)
+				t.Errorf("%s, release ignores owner %v: causes %v", name, ignoresOwner, got)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func timedFits(h *history.History, ttl int64) bool {
 	return place(0)
 }
 
-// anyPair tells whether two grants contradict one another by themselves.
+// anyPair reports whether two grants contradict one another by themselves.
 func anyPair(h *history.History, ttl int64) bool {
 	for i := range h.Calls {
 		for k := range i {
@@ -98,7 +98,7 @@ func TestChainAgainstMoments(t *testing.T) {
 		h := b.seal(200)
 		r, fit := Check(h, Options{Leased: true, TTL: time.Duration(ttl)}), timedFits(h, ttl)
 		if fit != (r.BreachTotal() == 0) {
-			t.Fatalf("ttl %d: all moments say fits=%v, the rules %v\n%s", ttl, fit, r.Breaches, fixture(h))
+			t.Fatalf("ttl %d: all moments: fits=%v, the rules %v\n%s", ttl, fit, r.Breaches, fixture(h))
 		}
 		if fit {
 			good++

@@ -240,7 +240,7 @@ func TestLiveness(t *testing.T) {
 	waits := func(from, to int64) func(b *builder) {
 		return func(b *builder) { b.add(2, 7, history.KindAcquire, history.Failed, from, to) }
 	}
-	vain := func(gap int64, more int) func(b *builder) {
+	repeated := func(gap int64, more int) func(b *builder) {
 		return func(b *builder) {
 			for i, at := 0, int64(20); i <= more; i, at = i+1, at+2+gap {
 				b.add(2, 7+i, history.KindAcquire, history.Failed, at, at+2)
@@ -261,11 +261,11 @@ func TestLiveness(t *testing.T) {
 		{"the waiter was paused", waits(20, 40), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 22, To: 35}}}, nil, Live},
 		{"another was paused", waits(20, 40), Options{Takeover: 10, Paused: []Interval{{Client: 1, From: 22, To: 35}}}, nil, Stuck},
 		{"after the window", waits(20, 40), Options{Takeover: 10, End: 25}, nil, Live},
-		{"asked again and again in vain", vain(3, 3), Options{Takeover: 10}, nil, Unknown},
-		{"asked again and again in a pause", vain(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 24, To: 35}}}, nil, Live},
-		{"asked again and again, and once in a pause", vain(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 35, To: 36}}}, nil, Unknown},
-		{"asked again within the bound", vain(3, 1), Options{Takeover: 10}, nil, Live},
-		{"asked again after long thought", vain(11, 3), Options{Takeover: 10}, nil, Live},
+		{"asks again and again", repeated(3, 3), Options{Takeover: 10}, nil, Unknown},
+		{"asks again and again in a pause", repeated(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 24, To: 35}}}, nil, Live},
+		{"asks again and again, and once in a pause", repeated(3, 3), Options{Takeover: 10, Paused: []Interval{{Client: 2, From: 35, To: 36}}}, nil, Unknown},
+		{"asks again within the bound", repeated(3, 1), Options{Takeover: 10}, nil, Live},
+		{"asks again after long thought", repeated(11, 3), Options{Takeover: 10}, nil, Live},
 		{"a dead client's acquire", func(b *builder) { b.add(2, 7, history.KindAcquire, history.Open, 20, 0) }, Options{Takeover: 10},
 			func(h *history.History) {
 				for i := range h.Streams {

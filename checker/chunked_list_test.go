@@ -2,7 +2,7 @@ package checker
 
 import "testing"
 
-func TestPile(t *testing.T) {
+func TestChunkedList(t *testing.T) {
 	var p chunkedList[int32]
 	if p.len() != 0 {
 		t.Fatalf("an empty list has %d", p.len())

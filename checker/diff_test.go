@@ -14,7 +14,7 @@ import (
 
 // The rules against a general search of all orders, on small random histories:
 // sound ones, ones of broken locks, ones with altered stamps and outcomes, and
-// ones with tries that somebody refused at a random time.
+// ones with tries that returned busy at a random time.
 
 // differential is one lock to compare verdicts about.
 type differential struct {
@@ -66,7 +66,7 @@ func TestAgainstSearch(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(uint64(rounds(1)), uint64(k)))
 			n := rounds(30000)
-			var good, bad, vain, missed int
+			var good, bad, busyOnly, missed int
 			for good+bad < n {
 				h, ok := d.history(rng, (good+bad)%5)
 				if !ok {
@@ -80,11 +80,11 @@ func TestAgainstSearch(t *testing.T) {
 				case r.BreachTotal() == 0:
 					missed++
 				case r.Breaches[UnexplainedBusy] == r.BreachTotal():
-					vain++
+					busyOnly++
 				}
 				bad++
 			}
-			t.Logf("%d histories: %d fit; %d do not, %d of them only for a refused try; %d missed", n, good, bad, vain, missed)
+			t.Logf("%d histories: %d fit; %d do not, %d of them only for a refused try; %d missed", n, good, bad, busyOnly, missed)
 			if bad*1000 < d.bad*n {
 				t.Errorf("only %d of %d histories do not fit: the mix proves little", bad, n)
 			}
@@ -115,12 +115,12 @@ func (d differential) compare(t *testing.T, h *history.History) (fit bool, r Rep
 	if d.wrong(h, fit, r) {
 		h = d.shrink(h)
 		r = Check(h, d.opt)
-		t.Fatalf("%s: a search of all orders says fits=%v, the rules %v, promise %v\n%s", d.name, d.spec.fits(h), r.Breaches, r.Promise, fixture(h))
+		t.Fatalf("%s: a search of all orders finds fits=%v, the rules %v, promise %v\n%s", d.name, d.spec.fits(h), r.Breaches, r.Promise, fixture(h))
 	}
 	return fit, r
 }
 
-// wrong tells whether the rules' verdict is not the search's.
+// wrong reports whether the rules' verdict is not the search's.
 func (d differential) wrong(h *history.History, fit bool, r Report) bool {
 	found := r.BreachTotal() > 0
 	if !fit && !found && d.mayMiss(h) {
@@ -129,10 +129,10 @@ func (d differential) wrong(h *history.History, fit bool, r Report) bool {
 	return fit == found || r.Undecided > 0 || r.Malformed > 0
 }
 
-// mayMiss tells whether h is one of those for which the rules do not claim to
+// mayMiss reports whether h is one of those for which the rules do not claim to
 // be exact.
 func (d differential) mayMiss(h *history.History) bool {
-	unknown, absent, unsaid := map[history.Attempt]bool{}, map[history.Attempt]bool{}, map[history.Attempt]bool{}
+	unknown, absent, unknownRelease := map[history.Attempt]bool{}, map[history.Attempt]bool{}, map[history.Attempt]bool{}
 	for _, c := range h.Calls {
 		open := c.Outcome == history.Unknown || c.Outcome == history.Open
 		switch {
@@ -141,7 +141,7 @@ func (d differential) mayMiss(h *history.History) bool {
 		case c.Kind == history.KindAcquire || c.Kind == history.KindTry:
 			unknown[c.Attempt] = true
 		default:
-			unsaid[c.Attempt] = true
+			unknownRelease[c.Attempt] = true
 		}
 		if open && (d.spec.reentrant || d.world.reads > 0) {
 			return true
@@ -150,7 +150,7 @@ func (d differential) mayMiss(h *history.History) bool {
 	// An unknown acquire that a clean-up did not find: it was over by then,
 	// or came later. Which of both is not followed.
 	for id := range unknown {
-		if absent[id] && (unsaid[id] || d.spec.leased) {
+		if absent[id] && (unknownRelease[id] || d.spec.leased) {
 			return true
 		}
 	}

@@ -35,7 +35,7 @@ const (
 )
 
 // A killed client holds and wants nothing after its death; what it held is free
-// from then on, for whoever waits.
+// from then on, for any waiter.
 func TestDied(t *testing.T) {
 	steps := []step{
 		{client: 0, n: 0, kind: acq, o: held, c: 0, r: 10},

@@ -11,10 +11,10 @@ import (
 
 // A simulated lock with one planted defect must be found out whenever the
 // simulation knows that a client could have seen the defect. What a client
-// could have seen is told by the clients' states tick by tick, or by looking at
+// could have seen is derived from the clients' states tick by tick, or by looking at
 // the record with the one question of that defect in mind; never by the checker.
 
-// together tells at each tick whether two clients held that must not, and did
+// together reports at each tick whether two clients held that must not, and did
 // so the tick before.
 func together(w *world, seen *bool) func(t int64, users []user) {
 	before := map[[2]int]bool{}
@@ -37,9 +37,9 @@ func together(w *world, seen *bool) func(t int64, users []user) {
 // holds: it believes to hold, and has sent nothing to change that.
 func (u *user) holds() bool { return u.phase == 3 || len(u.nest) > 0 }
 
-// nobodyAbout tells whether some try was refused while no other attempt's calls
+// noOtherAttempt reports whether some try was refused while no other attempt's calls
 // allow it to have had the lock. Only for records without unknown outcomes.
-func nobodyAbout(h *history.History) bool {
+func noOtherAttempt(h *history.History) bool {
 	type use struct{ from, to int64 }
 	uses := map[history.Attempt]use{}
 	for _, c := range h.Calls {
@@ -69,8 +69,8 @@ func nobodyAbout(h *history.History) bool {
 	return false
 }
 
-// outlived tells whether a release or renewal succeeded although another
-// attempt was asked for and granted since its own grant.
+// outlived reports whether a release or renewal succeeded although another
+// attempt was sent and granted since its own grant.
 func outlived(h *history.History) bool {
 	granted := map[history.Attempt]history.Call{}
 	for _, c := range h.Calls {
@@ -92,7 +92,7 @@ func outlived(h *history.History) bool {
 	return false
 }
 
-// sameToken tells whether two grants were recorded with one token.
+// sameToken reports whether two grants were recorded with one token.
 func sameToken(h *history.History) bool {
 	met := map[uint64]bool{}
 	for _, c := range h.Calls {
@@ -104,7 +104,7 @@ func sameToken(h *history.History) bool {
 	return false
 }
 
-// tooSoon tells whether a grant was answered before the lease of another, that
+// tooSoon reports whether a grant was answered before the lease of another, that
 // had sent no release, was over by the clock.
 func tooSoon(h *history.History, ttl int64) bool {
 	return slices.ContainsFunc(h.Calls, func(g history.Call) bool {
@@ -144,9 +144,9 @@ func plantedDefects() []planted {
 		{"double grant", doubleGrant, base, Options{}, nil, []Class{DoubleHold, Overlap}},
 		{"double grant, answers lost", doubleGrant, world{ticks: 150, eager: 1, hold: 8, odds: 6, lossy: 6}, Options{}, nil, []Class{DoubleHold, Overlap}},
 		{"forgotten lock", forgotten, world{ticks: 150, eager: 1, hold: 8, odds: 200}, Options{}, nil, []Class{DoubleHold, Overlap}},
-		{"lost release", lostRelease, quiet, Options{}, nobodyAbout, []Class{UnexplainedBusy}},
-		{"phantom grant", phantomGrant, quiet, Options{}, nobodyAbout, []Class{UnexplainedBusy}},
-		{"spurious busy", spuriousBusy, quiet, Options{}, nobodyAbout, []Class{UnexplainedBusy}},
+		{"lost release", lostRelease, quiet, Options{}, noOtherAttempt, []Class{UnexplainedBusy}},
+		{"phantom grant", phantomGrant, quiet, Options{}, noOtherAttempt, []Class{UnexplainedBusy}},
+		{"spurious busy", spuriousBusy, quiet, Options{}, noOtherAttempt, []Class{UnexplainedBusy}},
 		{"stale token", staleToken, world{ticks: 150, eager: 1, hold: 8, odds: 6, tokens: true}, Options{Fencing: true}, sameToken, []Class{TokenRegression}},
 		{"early expiry", earlyExpiry, lease, Options{Leased: true, TTL: ttl}, func(h *history.History) bool { return tooSoon(h, ttl) }, []Class{EarlyExpiry, DoubleHold}},
 		{"resurrected lease", resurrection, world{ticks: 150, eager: 1, hold: 8, odds: 3, ttl: 6}, Options{Leased: true}, outlived, []Class{DoubleHold, ZombieSuccess}},

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// Who waits for a stuck key says nothing of why: its witness has the attempt too
+// The waiter for a stuck key does not show the cause: its witness has the attempt too
 // that may have left it taken.
 func TestWitnessOfWhatLeftAKeyTaken(t *testing.T) {
 	t.Parallel()
@@ -19,7 +19,7 @@ func TestWitnessOfWhatLeftAKeyTaken(t *testing.T) {
 		died  []Death
 		want  []int // the attempts of its calls
 	}{
-		{"nobody ever had it", func(*builder) {}, nil, []int{9}},
+		{"no client ever had it", func(*builder) {}, nil, []int{9}},
 		{"a client died as it asked", func(b *builder) {
 			b.add(0, 0, acq, held, 1, 2)
 			b.add(0, 0, rel, freed, 10, 11)

@@ -36,9 +36,9 @@ func newsOf(h *history.History) map[uint32][]news {
 	return list
 }
 
-// feed shows h to a Watch in small pieces, as whoever reads one client's file
-// after the other would: of each client all that is due, and perhaps what follows.
-func feed(h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (told []Witness, w *Watch) {
+// feed shows h to a Watch in small pieces, as a reader of one client's file
+// after the other does: of each client all that is due, and perhaps what follows.
+func feed(h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (reported []Witness, w *Watch) {
 	w = NewWatch(o)
 	todo := newsOf(h)
 	var end int64
@@ -66,12 +66,12 @@ func feed(h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) 
 				w.Died(c, at)
 			}
 		}
-		told = append(told, w.Settle(at, time.Duration(doubt))...)
+		reported = append(reported, w.Settle(at, time.Duration(doubt))...)
 	}
-	return append(told, w.Settle(end+2*doubt+1, time.Duration(doubt))...), w
+	return append(reported, w.Settle(end+2*doubt+1, time.Duration(doubt))...), w
 }
 
-// comparison is what Check says of a history, to look up what a Watch said.
+// comparison is what Check reports of a history.
 type comparison struct {
 	Report
 	found map[found]bool
@@ -92,9 +92,9 @@ func finally(h *history.History, o Options) comparison {
 	return c
 }
 
-// agrees tells whether Check says the same as x; excused, whether the Watch may
+// agrees reports whether Check reports the same as x; lessExact, whether the Watch may
 // have been more exact.
-func (c comparison) agrees(h *history.History, x Witness) (same, excused bool) {
+func (c comparison) agrees(h *history.History, x Witness) (same, lessExact bool) {
 	switch x.Class {
 	case StuckKey:
 		return c.Liveness.Value == Stuck, false
@@ -118,30 +118,30 @@ func (c comparison) agrees(h *history.History, x Witness) (same, excused bool) {
 	return false, contradict || readers || c.Undecided > 0 || c.Breaches[x.Class] > 0
 }
 
-// compareWatch fails if a Watch says what Check does not.
-func compareWatch(t *testing.T, h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (told []Witness, c comparison, excused int) {
+// compareWatch fails if a Watch reports what Check does not.
+func compareWatch(t *testing.T, h *history.History, o Options, rng *rand.Rand, died map[uint32]int64) (reported []Witness, c comparison, lessExact int) {
 	t.Helper()
-	told, _ = feed(h, o, rng, died)
+	reported, _ = feed(h, o, rng, died)
 	c = finally(h, o)
-	for _, x := range told {
+	for _, x := range reported {
 		same, excuse := c.agrees(h, x)
 		if excuse {
-			excused++
+			lessExact++
 		} else if !same {
-			t.Fatalf("the watch says %s of %+v\nthe check %v, malformed %d, %s %s\n%s", x.Class, x.Calls, c.Breaches, c.Malformed, c.Verdict.Why, c.Liveness.Why, fixture(h))
+			t.Fatalf("the watch reports %s of %+v\nthe check %v, malformed %d, %s %s\n%s", x.Class, x.Calls, c.Breaches, c.Malformed, c.Verdict.Why, c.Liveness.Why, fixture(h))
 		}
 	}
-	return told, c, excused
+	return reported, c, lessExact
 }
 
-// What a Watch says while a history grows Check says of the whole: of sound locks
+// Check reports everything that a Watch reports while the history grows: of sound locks
 // nothing, of broken and of altered histories nothing else.
-func TestWatchSaysWhatCheckSays(t *testing.T) {
+func TestWatchReportsWhatCheckReports(t *testing.T) {
 	for k, d := range differentials() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(17, uint64(k)))
-			var all, excused int
+			var all, lessExact int
 			for i := range rounds(300) {
 				w := d.world
 				w.clients, w.ticks = 2+rng.IntN(4), 15+rng.IntN(60)
@@ -179,14 +179,14 @@ func TestWatchSaysWhatCheckSays(t *testing.T) {
 						o.Died = append(o.Died, Death{Client: c, At: at})
 					}
 				}
-				told, _, e := compareWatch(t, h, o, rng, died)
-				all, excused = all+len(told), excused+e
+				reported, _, e := compareWatch(t, h, o, rng, died)
+				all, lessExact = all+len(reported), lessExact+e
 			}
-			t.Logf("%d told, of %d Check is less exact", all, excused)
+			t.Logf("%d reported, of %d Check is less exact", all, lessExact)
 			// The excuses must not swallow what the test is for; most are tokens of
 			// grants that contradict one another later on.
-			if all == 0 || excused > 5+all/10 {
-				t.Errorf("of %d that were told, Check does not say %d", all, excused)
+			if all == 0 || lessExact > 5+all/10 {
+				t.Errorf("of %d that were reported, Check does not report %d", all, lessExact)
 			}
 		})
 	}
@@ -230,7 +230,7 @@ func TestWatchFindsWhatCheckFinds(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(98, uint64(k)))
-			check, watch, all, excused := 0, 0, 0, 0
+			check, watch, all, lessExact := 0, 0, 0, 0
 			finds := func(classes []Class) bool {
 				return slices.ContainsFunc(classes, func(c Class) bool { return slices.Contains(d.class, c) })
 			}
@@ -240,17 +240,17 @@ func TestWatchFindsWhatCheckFinds(t *testing.T) {
 				if w.clients == 0 {
 					w.clients = 3 + rng.IntN(3)
 				}
-				told, c, e := compareWatch(t, &w.run(rng).h, d.opt, rng, nil)
-				all, excused = all+len(told), excused+e
+				reported, c, e := compareWatch(t, &w.run(rng).h, d.opt, rng, nil)
+				all, lessExact = all+len(reported), lessExact+e
 				if !finds(classesOf(c.Witnesses)) {
 					continue
 				}
 				check++
-				if finds(classesOf(told)) {
+				if finds(classesOf(reported)) {
 					watch++
 				}
 			}
-			t.Logf("in %d runs, by the watch in %d; %d told, %d of them more exactly", check, watch, all, excused)
+			t.Logf("in %d runs, by the watch in %d; %d reported, %d of them more exactly", check, watch, all, lessExact)
 			if check < rounds(100)/10 || watch*100 < check*95 {
 				t.Errorf("Check finds it in %d runs, the watch in %d", check, watch)
 			}
@@ -265,7 +265,7 @@ func classesOf(list []Witness) (classes []Class) {
 	return classes
 }
 
-// FuzzWatch: whatever comes, there is no panic, what is told shows something, and
+// FuzzWatch: for any input there is no panic, every report has calls, and
 // nothing is kept that cannot be found again.
 func FuzzWatch(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 3, 2, 3, 5, 0, 8, 1}, uint64(1))
@@ -273,10 +273,10 @@ func FuzzWatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		h := decoded(data)
 		for _, o := range []Options{{Takeover: 20}, {Leased: true, TTL: 40, Fencing: true}, {Reentrant: true}, {Leased: true, Reentrant: true, TTL: 40}, {TriesYield: true, Fencing: true}} {
-			told, w := feed(h, o, rand.New(rand.NewPCG(seed, 1)), map[uint32]int64{1: int64(seed % 300)})
-			for _, x := range told {
+			reported, w := feed(h, o, rand.New(rand.NewPCG(seed, 1)), map[uint32]int64{1: int64(seed % 300)})
+			for _, x := range reported {
 				if len(x.Calls) == 0 || x.Key > 3 {
-					t.Fatalf("told of nothing: %+v", x)
+					t.Fatalf("reported without calls: %+v", x)
 				}
 			}
 			for _, k := range w.keys {

@@ -29,7 +29,7 @@ type world struct {
 	cleaned  map[int]bool
 	token    uint64
 	attempts int
-	// watch, if set, looks at everybody at the end of each tick.
+	// watch, if set, looks at all clients at the end of each tick.
 	watch func(t int64, users []user)
 }
 
@@ -39,14 +39,14 @@ type defect int
 const (
 	sound          defect = iota
 	doubleGrant           // grants although another holds
-	lostRelease           // says released, and keeps the lock
+	lostRelease           // returns released, and keeps the lock
 	staleToken            // gives a token anew
 	earlyExpiry           // ends a lease at a third of its time
 	resurrection          // renews a lease that has ended
-	foreignRelease        // a release by who does not hold frees whoever does
+	foreignRelease        // a release by a client without the lock frees the holder
 	forgotten             // loses the lock of a live holder
 	spuriousBusy          // refuses a try although it is free
-	phantomGrant          // takes the lock, and says that it failed
+	phantomGrant          // takes the lock, and returns that it failed
 	innerFrees            // the inner release of a re-entrant lock frees it
 	readersIntrude        // a reader gets in beside a writer
 )

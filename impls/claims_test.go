@@ -62,7 +62,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSettled: a definite answer is handed on as it is; what is not tells what
+// TestSettled: a definite answer is returned unchanged; another one names what
 // was being done.
 func TestSettled(t *testing.T) {
 	for _, err := range []error{nil, impls.ErrLost} {

@@ -10,30 +10,30 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// told is a Steps and a Renewals that counts.
-type told struct {
+// recorder is a Steps and a Renewals that counts.
+type recorder struct {
 	renewing int
 	renewed  map[impls.Attempt]string
 	sent     time.Time
 	err      error
 }
 
-func (t *told) Reach(_ context.Context, s impls.Step) {
+func (t *recorder) Reach(_ context.Context, s impls.Step) {
 	if s == impls.StepRenewing {
 		t.renewing++
 	}
 }
 
-func (t *told) Renewed(key string, a impls.Attempt, sent time.Time, err error) {
+func (t *recorder) Renewed(key string, a impls.Attempt, sent time.Time, err error) {
 	if t.renewed == nil {
 		t.renewed = map[impls.Attempt]string{}
 	}
 	t.renewed[a], t.sent, t.err = key, sent, err
 }
 
-// TestKept: a renewal is told once for each hold that depends on it, and not at
+// TestSessionHolds: a renewal is reported once for each hold that depends on it, and not at
 // all where none does.
-func TestKept(t *testing.T) {
+func TestSessionHolds(t *testing.T) {
 	var kept impls.SessionHolds
 	one, other := impls.Attempt{1}, impls.Attempt{2}
 	lost := errors.Join(impls.ErrLost)
@@ -49,18 +49,18 @@ func TestKept(t *testing.T) {
 		{func() { kept.Drop(other) }, nil, nil},
 	} {
 		c.change()
-		var got told
+		var got recorder
 		cfg := impls.Config{Steps: &got, Renewals: &got}
 		sent := time.Now()
 		kept.Renewing(t.Context(), &cfg)
 		kept.Renewed(&cfg, sent, c.err)
 		if !maps.Equal(got.renewed, c.want) || got.renewing != min(1, len(c.want)) || got.err != c.err {
-			t.Errorf("told of %v, %d times that it comes, %v; want %v", got.renewed, got.renewing, got.err, c.want)
+			t.Errorf("reported for %v, announced %d times, %v; want %v", got.renewed, got.renewing, got.err, c.want)
 		}
 		if c.want != nil && got.sent != sent {
 			t.Errorf("sent at %v, want %v", got.sent, sent)
 		}
-		kept.Renewed(new(impls.Config), sent, c.err) // nobody listens
+		kept.Renewed(new(impls.Config), sent, c.err) // without a receiver
 	}
 }
 

@@ -125,7 +125,7 @@ func TestTTLsThatServersWouldChange(t *testing.T) {
 }
 
 // TestFailedOpen: a client that could not be opened is no client, not even one
-// that is nil inside: whoever closes what is not nil would come to harm.
+// that is nil inside: closing it would panic.
 func TestFailedOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -140,7 +140,7 @@ func failsToOpen(ctx context.Context, t *testing.T, r impls.Recipe, topology str
 	cfg := impls.Config{
 		Topology: topology,
 		Clock:    impls.SystemClock(), Wait: impls.NewUniform(0, 0, 1), TTL: 4 * time.Second, Timeout: 100 * time.Millisecond,
-		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") },
+		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") },
 	}
 	for range 5 {
 		cfg.Addresses = append(cfg.Addresses, "127.0.0.1:1")

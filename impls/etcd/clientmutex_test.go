@@ -78,7 +78,7 @@ func sameSessionTokens(t *testing.T, addresses []string) {
 	}
 }
 
-// silentRelease: Unlock does not tell that the key was gone.
+// silentRelease: Unlock does not report that the key was gone.
 func silentRelease(t *testing.T, addresses []string) {
 	c := openLibrary(t, addresses)
 	h, err := c.Acquire(t.Context(), "silent", recipetest.NewAttempt())

@@ -28,7 +28,7 @@ func TestOutcomes(t *testing.T) {
 		status.Error(codes.Unknown, "what?"),
 	))
 	// Nothing was sent: then every error is definite, refusals included.
-	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrNoSpace, status.Error(codes.Unavailable, "nobody is there")} {
+	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrNoSpace, status.Error(codes.Unavailable, "no server")} {
 		if got := outcome(err, false); !errors.Is(got, impls.ErrFailed) || !errors.Is(got, err) {
 			t.Errorf("%v before sending: %v", err, got)
 		}

@@ -26,7 +26,7 @@ func acquiring(t *testing.T, gate *recipetest.Gate, s impls.Step, n int, c impls
 	return recipetest.Begin(t, gate, s, n, func() (impls.Hold, error) { return c.Acquire(t.Context(), key, recipetest.NewAttempt()) })
 }
 
-// openAs opens a client of a recipe that tells steps, if not nil, where it is.
+// openAs opens a client of a recipe that calls steps, if not nil.
 func openAs(t *testing.T, r impls.Recipe, addresses []string, steps impls.Steps) impls.Client {
 	t.Helper()
 	cfg := config(addresses)
@@ -41,30 +41,30 @@ func open(t *testing.T, addresses ...string) *mutexClient {
 func TestOnServer(t *testing.T) {
 	addresses := clustertest.Start(t, "etcd", "single").Addresses()
 	for name, check := range map[string]func(*testing.T, []string){
-		"late acquire is void":        lateAcquire,
-		"clean-up without lease":      cleanupWithoutLease,
-		"lost place in the queue":     lostPlace,
-		"lost session, then another":  newSession,
-		"gap in the queue":            gapInQueue,
-		"keys do not share a queue":   separateKeys,
-		"a dead server is no mystery": deadServer,
-		"a queue wakes one":           wakesOne(mutex{}),
-		"the library's queue too":     wakesOne(clientMutex{}),
-		"a herd wakes all":            wakesAll,
-		"release frees another's":     foreignRelease,
-		"clean-up does not":           cleanupByLease,
-		"late put is void":            lateSingle,
-		"freed before the watch":      freedBeforeWatch,
-		"waiter outlives its session": waiterOutlivesItsSession,
-		"one session holds twice":     sameSession,
-		"one session's tokens grow":   sameSessionTokens,
-		"lost, and released in peace": silentRelease,
-		"the library leaves a key":    leftBehind,
-		"a key may still come":        mayStillCome,
-		"the library gives up":        givesUp,
-		"the library's lost place":    lostWhileWaiting,
-		"the library's renewals":      ownClock,
-		"renewals are told":           tellsRenewals,
+		"late acquire is void":                lateAcquire,
+		"clean-up without lease":              cleanupWithoutLease,
+		"lost place in the queue":             lostPlace,
+		"lost session, then another":          newSession,
+		"gap in the queue":                    gapInQueue,
+		"keys do not share a queue":           separateKeys,
+		"a dead server is no mystery":         deadServer,
+		"a queue wakes one":                   wakesOne(mutex{}),
+		"the library's queue too":             wakesOne(clientMutex{}),
+		"a herd wakes all":                    wakesAll,
+		"release frees another's":             foreignRelease,
+		"clean-up does not":                   cleanupByLease,
+		"late put is void":                    lateSingle,
+		"freed before the watch":              freedBeforeWatch,
+		"waiter outlives its session":         waiterOutlivesItsSession,
+		"one session holds twice":             sameSession,
+		"one session's tokens grow":           sameSessionTokens,
+		"lost, and released without an error": silentRelease,
+		"the library leaves a key":            leftBehind,
+		"a key may still come":                mayStillCome,
+		"the library gives up":                givesUp,
+		"the library's lost place":            lostWhileWaiting,
+		"the library's renewals":              ownClock,
+		"renewals are reported":               reportsRenewals,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func separateKeys(t *testing.T, addresses []string) {
 	}
 }
 
-// deadServer: with nobody at the address nothing is sent, and the error says
+// deadServer: with no server at the address nothing is sent, and the error says
 // so.
 func deadServer(t *testing.T, addresses []string) {
 	c := open(t, addresses...)
@@ -184,15 +184,15 @@ func deadServer(t *testing.T, addresses []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
+	unused := l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	cfg := c.cfg
-	cfg.Addresses, cfg.Timeout = []string{nobody}, 200*time.Millisecond
+	cfg.Addresses, cfg.Timeout = []string{unused}, 200*time.Millisecond
 	if c, err := (mutex{}).Open(t.Context(), cfg); err == nil {
 		_ = c.Close()
-		t.Fatal("opened a client on nobody")
+		t.Fatal("opened a client without a server")
 	}
 	base, err := connect(cfg)
 	if err != nil {
@@ -202,7 +202,7 @@ func deadServer(t *testing.T, addresses []string) {
 	base.session = c.session
 	lone := &mutexClient{client: base}
 	if _, err := lone.Acquire(t.Context(), "k", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || errors.Is(err, impls.ErrUnknown) {
-		t.Errorf("acquire from nobody: %v, want no effect", err)
+		t.Errorf("acquire without a server: %v, want no effect", err)
 	}
 }
 

@@ -81,7 +81,7 @@ func lateSingle(t *testing.T, addresses []string) {
 }
 
 // freedBeforeWatch: a lock that is freed between the refusal and the watch wakes
-// nobody, and is found free all the same.
+// no waiter, and is found free nevertheless.
 func freedBeforeWatch(t *testing.T, addresses []string) {
 	const key = "freed before the watch"
 	gate := recipetest.NewGate()

@@ -145,7 +145,7 @@ func TestTimestampSkew(t *testing.T) {
 	recipetest.Skew(t, over, func(clock impls.Clock) impls.Client { return s.open(t, timestamp, with(clock)) })
 }
 
-// TestDies: whoever dies anywhere is outlived.
+// TestDies: a client that dies at any step has a successor.
 func TestDies(t *testing.T) {
 	s := serve(t)
 	for _, id := range all() {
@@ -166,7 +166,7 @@ func TestDies(t *testing.T) {
 	}
 }
 
-// TestTimestampForeignValue: an item that is somebody else's is left alone, and
+// TestTimestampForeignValue: an item of another program is left alone, and
 // one that is gone when it is read is not taken for one whose time is over.
 func TestTimestampForeignValue(t *testing.T) {
 	s := serve(t)

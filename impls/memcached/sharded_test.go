@@ -19,7 +19,7 @@ func TestSharded(t *testing.T) {
 	c := clustertest.Start(t, "memcached", "sharded")
 	cfg := recipetest.Config(c.Addresses(), c.Account(), ttl)
 	if _, err := recipe(t, "memcached/cas").Open(t.Context(), cfg); err == nil {
-		t.Error("opened on several servers that nobody called sharded")
+		t.Error("opened on several servers without the sharded topology")
 	}
 	cfg.Topology = "sharded"
 	const each = 24 // of all recipes' keys together, none of a server's is too rare to happen
@@ -45,7 +45,7 @@ func TestSharded(t *testing.T) {
 	for _, l := range all {
 		for i, h := range l.holds {
 			if l.server[i] == 1 {
-				// Nobody is asked in its place.
+				// No other server is asked in its place.
 				_, err := l.b.TryAcquire(t.Context(), h.Key(), recipetest.NewAttempt())
 				if err == nil {
 					t.Errorf("%s: a key of the dead server was granted by another", l.id)

@@ -56,7 +56,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestGetLockConnections(t *testing.T) {
 		select {
 		case <-h.Lost():
 		default:
-			t.Error("the hold was not told that its connection is gone")
+			t.Error("the hold did not signal that its connection is gone")
 		}
 		recipetest.WantOutcome(t, "release again", h.Release(t.Context()), impls.ErrLost)
 		recipetest.WantOutcome(t, "clean up", recipetest.CleanUp(t, a, key, h.Attempt()), impls.ErrLost)
@@ -139,7 +139,7 @@ func TestGetLockConnections(t *testing.T) {
 		}
 		recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
 		if id := holder(t, db, key); id != 0 {
-			t.Errorf("connection %d was granted the lock that nobody wants", id)
+			t.Errorf("connection %d was granted the lock that no client wants", id)
 		}
 		h, err = b.Acquire(t.Context(), key, recipetest.NewAttempt())
 		recipetest.WantOutcome(t, "acquire by the former waiter", err, nil)
@@ -176,9 +176,9 @@ func TestGetLockConnections(t *testing.T) {
 	})
 }
 
-// TestGhost: a statement that the server has not finished when its client
+// TestAbandonedStatement: a statement that the server has not finished when its client
 // gives up must not take effect after the clean-up.
-func TestGhost(t *testing.T) {
+func TestAbandonedStatement(t *testing.T) {
 	b := newBench(t, "mysql/lease-row", 10*time.Second)
 	key := b.key(t)
 	other := b.open(t)
@@ -202,7 +202,7 @@ func TestGhost(t *testing.T) {
 
 	cleaned := make(chan error)
 	go func() { cleaned <- recipetest.CleanUp(t, a, key, at) }()
-	await(t, "the clean-up has killed the ghost and waits for the row itself", func() bool {
+	await(t, "the clean-up has killed the abandoned statement and waits for the row itself", func() bool {
 		return b.running(t, "UPDATE lockbench_lease%SET owner = ''%"+at.String()+"%") > 0
 	})
 	rise()
@@ -227,7 +227,7 @@ func TestRowLocked(t *testing.T) {
 	release(t, g.hold, nil)
 }
 
-// sitOn locks the row of key in a transaction of somebody else, until rise is
+// sitOn locks the row of key in another transaction, until rise is
 // called or the test ends.
 func (b bench) sitOn(t *testing.T, key string) (rise func()) {
 	t.Helper()
@@ -247,7 +247,7 @@ func (b bench) sitOn(t *testing.T, key string) (rise func()) {
 }
 
 // TestLeaseOver: a lease that is over can be neither extended nor released,
-// though nobody has taken the row yet.
+// though no client has taken the row yet.
 func TestLeaseOver(t *testing.T) {
 	b := newBench(t, "mysql/lease-row", time.Millisecond)
 	key := b.key(t)

@@ -54,7 +54,7 @@ func TestForUpdateConnections(t *testing.T) {
 		select {
 		case <-h.Lost():
 		default:
-			t.Error("the hold was not told that its connection is gone")
+			t.Error("the hold did not signal that its connection is gone")
 		}
 		release(t, h, impls.ErrLost)
 		recipetest.WantOutcome(t, "clean up", recipetest.CleanUp(t, a, key, h.Attempt()), impls.ErrLost)
@@ -117,7 +117,7 @@ func TestForUpdateConnections(t *testing.T) {
 }
 
 // killTransactions kills the connections that have a transaction. The server
-// tells them from a copy of the last 100 ms.
+// returns them from a copy of the last 100 ms.
 func (b bench) killTransactions(t *testing.T) {
 	t.Helper()
 	await(t, "a transaction is seen and killed", func() bool {
@@ -131,21 +131,21 @@ func (b bench) killTransactions(t *testing.T) {
 	})
 }
 
-// TestGhostRow: a statement that still waits in the server when its client has
+// TestAbandonedRowLock: a statement that still waits in the server when its client has
 // given its connection up must not be granted the row after the clean-up.
-func TestGhostRow(t *testing.T) {
+func TestAbandonedRowLock(t *testing.T) {
 	b := newBench(t, "mysql/for-update", time.Second)
 	b.cfg.Timeout = time.Second
 	key := b.key(t)
 	a := b.open(t)
 	proxy := faultyNetwork(t)
-	ghost := b.open(t, func(cfg *impls.Config) { cfg.Dial = (&faultnet.Dialer{Proxy: proxy.Addr()}).Dial })
+	waiter := b.open(t, func(cfg *impls.Config) { cfg.Dial = (&faultnet.Dialer{Proxy: proxy.Addr()}).Dial })
 	h := hold(t, a, key)
 	ctx, cancel := context.WithCancel(t.Context())
 	at := recipetest.NewAttempt()
 	got := make(chan error)
 	go func() {
-		_, err := ghost.Acquire(ctx, key, at)
+		_, err := waiter.Acquire(ctx, key, at)
 		got <- err
 	}()
 	await(t, "the waiter is on the server", func() bool { return b.waiters(t) == 1 })
@@ -156,15 +156,15 @@ func TestGhostRow(t *testing.T) {
 	cancel()
 	recipetest.WantOutcome(t, "acquire", <-got, impls.ErrUnknown)
 	if b.waiters(t) != 1 {
-		t.Error("the ghost left by itself: this test shows nothing")
+		t.Error("the statement ended by itself: this test shows nothing")
 	}
 	proxy.Lift("cut")
-	recipetest.WantOutcome(t, "clean up", recipetest.CleanUp(t, ghost, key, at), nil)
+	recipetest.WantOutcome(t, "clean up", recipetest.CleanUp(t, waiter, key, at), nil)
 	if n := b.waiters(t); n != 0 {
 		t.Errorf("%d ghosts are left", n)
 	}
 	release(t, h, nil)
-	release(t, hold(t, ghost, key), nil)
+	release(t, hold(t, waiter, key), nil)
 }
 
 // TestUnrelatedRows: with an index on the keys a holder has its own, without

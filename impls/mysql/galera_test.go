@@ -98,7 +98,7 @@ func TestGroup(t *testing.T) {
 	do(t, c.Kill, 1)
 	for _, h := range rows {
 		// The third is alone: whatever it says is that it does nothing.
-		await(t, "nobody serves", func() bool {
+		await(t, "no server serves", func() bool {
 			hold, err := h.others.TryAcquire(t.Context(), h.free, recipetest.NewAttempt())
 			if err == nil {
 				_ = recipetest.Settle(t, hold)

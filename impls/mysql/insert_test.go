@@ -153,7 +153,7 @@ func TestReaperEvictsLiveHolder(t *testing.T) {
 	if early := time.Until(end); early > 0 {
 		t.Errorf("evicted %v before the lease's end", early)
 	}
-	release(t, h, nil) // it cannot tell that it was evicted
+	release(t, h, nil) // it does not know that it was evicted
 	other := hold(t, third, key)
 	release(t, g.hold, nil)
 	release(t, other, impls.ErrLost)

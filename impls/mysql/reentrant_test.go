@@ -39,7 +39,7 @@ func TestInnerReleaseFreesOuterHold(t *testing.T) {
 	release(t, last, impls.ErrLost)
 
 	// Inner attempts wrote nothing: there is nothing to clean up, and cleaning
-	// up harms nobody.
+	// up harms no other client.
 	outer, inner = hold(t, a, key), hold(t, a, key)
 	recipetest.WantOutcome(t, "clean up the inner attempt", a.Cleanup(t.Context(), key, inner.Attempt()), impls.ErrLost)
 	busy(t, c, key)
@@ -145,7 +145,7 @@ func TestCount(t *testing.T) {
 		release(t, hold(t, c, key), nil)
 	})
 
-	// Only somebody else's hand can take the row of a holder away.
+	// Only another program can take the row of a holder away.
 	for _, step := range []impls.Step{"select", "count-up"} {
 		t.Run("the row goes before "+string(step), func(t *testing.T) {
 			key := b.key(t)

@@ -26,10 +26,10 @@ type couple struct {
 	impls.Info
 	first, second impls.Client
 	hold          impls.Hold
-	free          string // a key that nobody holds
+	free          string // a free key
 }
 
-// outlives tells whether the recipe's lock is a row, which a replica has too.
+// outlives reports whether the recipe's lock is a row, which a replica has too.
 func (c couple) outlives() bool { return c.Bound != impls.BoundConnection }
 
 func newPair(t *testing.T) *pair {

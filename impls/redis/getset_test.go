@@ -30,7 +30,7 @@ func (s served) until(t *testing.T, key string) int64 {
 	return seconds
 }
 
-// TestGetsetTimes: a lock lasts as long as the document's formula says, and not
+// TestGetsetTimes: a lock lasts as long as the document's formula, and not
 // a second less or more.
 func TestGetsetTimes(t *testing.T) {
 	s := serve(t)
@@ -141,7 +141,7 @@ func TestGetsetLateDelete(t *testing.T) {
 	recipetest.Within(t, successor, clock)
 }
 
-// TestGetsetDies: whoever dies anywhere is outlived.
+// TestGetsetDies: a client that dies at any step has a successor.
 func TestGetsetDies(t *testing.T) {
 	s := serve(t)
 	for _, step := range []impls.Step{"get", "getset", "delete"} {
@@ -168,7 +168,7 @@ func TestGetsetGone(t *testing.T) {
 	release(t, recipetest.Try(t, a, key))
 }
 
-// TestGetsetForeignValue: a key that is somebody else's is left alone.
+// TestGetsetForeignValue: a key of another program is left alone.
 func TestGetsetForeignValue(t *testing.T) {
 	s := serve(t)
 	a, key := s.open(t, getset), recipetest.NewKey()

@@ -58,7 +58,7 @@ func (s served) there(t *testing.T, want int64, keys ...string) {
 	}
 }
 
-// remove takes keys away, without a message to anybody.
+// remove takes keys away, without a message.
 func (s served) remove(t *testing.T, keys ...string) {
 	t.Helper()
 	if err := s.admin.Del(t.Context(), keys...).Err(); err != nil {
@@ -141,7 +141,7 @@ func (m *manual) Sleep(ctx context.Context, _ time.Duration) error {
 
 func (m *manual) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
-// next returns once somebody sleeps; calling what it returns wakes the sleeper.
+// next returns once a client sleeps; calling what it returns wakes the sleeper.
 func (m *manual) next() (wake func()) {
 	c := <-m.asleep
 	return func() { close(c) }

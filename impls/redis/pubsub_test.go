@@ -9,7 +9,7 @@ import (
 )
 
 // waiter opens a client of redis/pubsub whose clock never ends a wait, so that
-// only what it hears can.
+// only a message can.
 func waiter(t *testing.T, s served, gate *recipetest.Gate, change ...func(*impls.Config)) impls.Client {
 	t.Helper()
 	return s.open(t, "redis/pubsub", append(change, with(newManual()), func(cfg *impls.Config) { cfg.Steps = gate })...)
@@ -74,7 +74,7 @@ func TestPubsubReleasedBefore(t *testing.T) {
 }
 
 // TestPubsubReleasedAfter: what is released between the last look and the sleep
-// is not missed either, and whoever waits no more listens no more.
+// is not missed either, and a client that no longer waits is not subscribed.
 func TestPubsubReleasedAfter(t *testing.T) {
 	s := serve(t)
 	gate := recipetest.NewGate()
@@ -145,7 +145,7 @@ func TestPubsubConnectionLost(t *testing.T) {
 	recipetest.WantOutcome(t, "the acquire of what was held still", <-got, nil)
 }
 
-// TestPubsubGaveUp: a waiter that gave up listens no more, and is as good as
+// TestPubsubGaveUp: a waiter that gave up is not subscribed, and behaves like
 // new.
 func TestPubsubGaveUp(t *testing.T) {
 	s := serve(t)
@@ -195,7 +195,7 @@ func TestPubsubAfterOutage(t *testing.T) {
 	}
 }
 
-// TestPubsubHerd: every release wakes everybody who waits.
+// TestPubsubHerd: every release wakes all waiters.
 func TestPubsubHerd(t *testing.T) {
 	s := serve(t)
 	recipetest.Waiters{
@@ -208,7 +208,7 @@ func TestPubsubHerd(t *testing.T) {
 }
 
 // TestPubsubNotAllowed: a user who may not listen looks now and then, and one
-// who may not publish frees nothing and is told so.
+// without the permission to publish frees nothing and reports it.
 func TestPubsubNotAllowed(t *testing.T) {
 	s := serve(t)
 	may := func(channels string) {

@@ -14,20 +14,20 @@ import (
 )
 
 // filter is a client's way to several masters, some of which cannot be reached,
-// or are not heard.
+// or whose replies are lost.
 type filter struct {
-	mu           sync.Mutex
-	refuse, deaf map[string]bool
-	conns        map[string]net.Conn
+	mu             sync.Mutex
+	refuse, silent map[string]bool
+	conns          map[string]net.Conn
 }
 
-// set names those that cannot be reached and those that are not heard.
-func (f *filter) set(refuse, deaf []string) {
+// set names those that cannot be reached and those whose replies are lost.
+func (f *filter) set(refuse, silent []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refuse, f.deaf = map[string]bool{}, map[string]bool{}
-	for _, a := range deaf {
-		f.deaf[a] = true
+	f.refuse, f.silent = map[string]bool{}, map[string]bool{}
+	for _, a := range silent {
+		f.silent[a] = true
 	}
 	for _, a := range refuse {
 		f.refuse[a] = true
@@ -61,7 +61,7 @@ func (c *filtered) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.filter.mu.Lock()
 	defer c.filter.mu.Unlock()
-	if c.filter.deaf[c.address] {
+	if c.filter.silent[c.address] {
 		_ = c.Close()
 		return 0, io.EOF
 	}
@@ -69,13 +69,13 @@ func (c *filtered) Read(b []byte) (int, error) {
 }
 
 // TestRedlockOutcomes: what calls come to, by how many masters cannot be
-// reached, and how many are not heard.
+// reached, and how many replies are lost.
 func TestRedlockOutcomes(t *testing.T) {
 	m := serveMasters(t)
 	failed, unknown, busy := impls.ErrFailed, impls.ErrUnknown, impls.ErrBusy
 	for _, row := range []struct {
 		taken                  int // by another, of those that answer, where it acquires
-		refused, deaf          int
+		refused, silent        int
 		acquire                error
 		extend, release, clean error // of holds that all masters had
 	}{
@@ -85,7 +85,7 @@ func TestRedlockOutcomes(t *testing.T) {
 		{0, 0, 2, nil, nil, nil, nil},
 		{0, 1, 1, nil, nil, nil, nil},
 		{1, 2, 0, busy, nil, nil, nil},
-		{1, 0, 2, busy, nil, nil, nil}, // what the deaf have of it is no hold
+		{1, 0, 2, busy, nil, nil, nil}, // what masters without a reply have of it is no hold
 		{3, 0, 2, busy, nil, nil, nil},
 		// A minority answers. It cannot have been granted by those that were
 		// not asked, and a hold may be there still.
@@ -98,7 +98,7 @@ func TestRedlockOutcomes(t *testing.T) {
 		// Nothing was sent.
 		{0, 5, 0, failed, failed, failed, failed},
 	} {
-		t.Run(fmt.Sprintf("%d taken, %d refused, %d deaf", row.taken, row.refused, row.deaf), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d taken, %d refused, %d without a reply", row.taken, row.refused, row.silent), func(t *testing.T) {
 			t.Parallel()
 			f := &filter{conns: map[string]net.Conn{}}
 			c := m.open(t, func(cfg *impls.Config) { cfg.Dial = f.dial })
@@ -112,7 +112,7 @@ func TestRedlockOutcomes(t *testing.T) {
 				m.occupy(t, key, "another's", i)
 			}
 			last := 5 - row.refused
-			f.set(addresses[last:], addresses[last-row.deaf:last])
+			f.set(addresses[last:], addresses[last-row.silent:last])
 			// The first to meet a broken connection does not know that.
 			_, _ = c.TryAcquire(t.Context(), recipetest.NewKey(), recipetest.NewAttempt())
 
@@ -129,7 +129,7 @@ func TestRedlockOutcomes(t *testing.T) {
 			// What a doubt has taken out is not forgotten; what a clean-up has
 			// left on a minority is there until the next one.
 			err = m.cleanUp(t, c, holds[2].Key(), holds[2].Attempt(), 0)
-			if row.clean != nil && row.deaf < 5 {
+			if row.clean != nil && row.silent < 5 {
 				recipetest.WantOutcome(t, "clean-up", err, nil)
 			}
 			recipetest.WantOutcome(t, "another clean-up", c.Cleanup(t.Context(), holds[2].Key(), holds[2].Attempt()), impls.ErrLost)

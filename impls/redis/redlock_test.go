@@ -44,7 +44,7 @@ func (m masters) open(t *testing.T, change ...func(*impls.Config)) impls.Client 
 	return recipetest.Open(t, recipe(t, redlock), cfg)
 }
 
-// occupy has somebody else's token on some masters.
+// occupy stores another token on some masters.
 func (m masters) occupy(t *testing.T, key, token string, which ...int) {
 	t.Helper()
 	for _, i := range which {
@@ -133,7 +133,7 @@ func TestRedlockOptions(t *testing.T) {
 	}
 }
 
-// TestRedlockSplit: tries that collide are all told busy, though nobody holds
+// TestRedlockSplit: tries that collide may all be busy, though no client holds
 // the lock.
 func TestRedlockSplit(t *testing.T) {
 	m := serveMasters(t)

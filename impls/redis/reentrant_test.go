@@ -67,7 +67,7 @@ func TestReentrantCleanup(t *testing.T) {
 	s := serve(t)
 	a, b, key := openReentrant(t, s), openReentrant(t, s), recipetest.NewKey()
 	outer := acquire(t, a, key)
-	// An answer that was lost is one that nobody looks at.
+	// An answer that was lost is not read.
 	lost := recipetest.NewAttempt()
 	_, err := a.TryAcquire(t.Context(), key, lost)
 	recipetest.WantOutcome(t, "try", err, nil)

@@ -8,12 +8,12 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-// TestWatchdogTells: every renewal of a hold is told with its outcome, by the
+// TestWatchdogReportsRenewals: every renewal of a hold is reported with its outcome, by the
 // time at which it was sent, after the step before it.
-func TestWatchdogTells(t *testing.T) {
+func TestWatchdogReportsRenewals(t *testing.T) {
 	s := serve(t)
-	clock, network, gate, told := newManual(), &link{}, recipetest.NewGate(), recipetest.NewRenewals()
-	a, b := s.open(t, "redis/watchdog", with(clock), through(network), stepping(gate), recipetest.ReportingTo(told)), s.open(t, "redis/token")
+	clock, network, gate, reported := newManual(), &link{}, recipetest.NewGate(), recipetest.NewRenewals()
+	a, b := s.open(t, "redis/watchdog", with(clock), through(network), stepping(gate), recipetest.ReportingTo(reported)), s.open(t, "redis/token")
 	key := recipetest.NewKey()
 	h := acquire(t, a, key)
 	if n := gate.Count(impls.StepRenewing); n != 0 {
@@ -22,12 +22,12 @@ func TestWatchdogTells(t *testing.T) {
 	open := gate.Shut(impls.StepRenewing)
 	clock.next()()
 	gate.Await(t, impls.StepRenewing, 1)
-	if list := told.Of(h.Attempt()); len(list) != 0 {
+	if list := reported.Of(h.Attempt()); len(list) != 0 {
 		t.Errorf("renewed before it was let go: %v", list)
 	}
 	open()
 	wake := clock.next()
-	one := told.Await(t, h, 0, nil)
+	one := reported.Await(t, h, 0, nil)
 	if end := one.Sent.Add(ttl); !end.Equal(h.LeaseEnd()) {
 		t.Errorf("sent at %v, but the lease ends at %v", one.Sent, h.LeaseEnd())
 	}
@@ -35,19 +35,19 @@ func TestWatchdogTells(t *testing.T) {
 	network.setCut(true)
 	wake()
 	wake = clock.next()
-	told.Await(t, h, 1, impls.ErrUnknown) // the connection broke
+	reported.Await(t, h, 1, impls.ErrUnknown) // the connection broke
 	wake()
 	wake = clock.next()
-	told.Await(t, h, 2, impls.ErrFailed) // nobody was there
+	reported.Await(t, h, 2, impls.ErrFailed) // no server
 	network.setCut(false)
 
 	s.remove(t, key)
 	other := acquire(t, b, key)
 	wake()
 	<-h.Lost()
-	told.Await(t, h, 3, impls.ErrLost)
-	if n, want := gate.Count(impls.StepRenewing), len(told.Of(h.Attempt())); n != want || want != 4 {
-		t.Errorf("came %d times to the step, told of %d renewals; want 4", n, want)
+	reported.Await(t, h, 3, impls.ErrLost)
+	if n, want := gate.Count(impls.StepRenewing), len(reported.Of(h.Attempt())); n != want || want != 4 {
+		t.Errorf("came %d times to the step, reported of %d renewals; want 4", n, want)
 	}
 	recipetest.WantOutcome(t, "release", h.Release(t.Context()), impls.ErrLost)
 	release(t, other)

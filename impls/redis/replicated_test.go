@@ -26,7 +26,7 @@ type failing struct {
 func serveReplicated(t *testing.T) failing {
 	t.Helper()
 	t.Parallel()
-	// The sentinels take nobody for dead, however busy the machine: see hurry.
+	// The sentinels take no server for dead, however busy the machine: see hurry.
 	c := clustertest.Start(t, "redis", "replicated", map[string]string{"sentinel down-after-milliseconds": "600000"})
 	cfg := recipetest.Config(c.Addresses(), c.Account(), ttl)
 	cfg.Topology, cfg.Directory = "replicated", c.Directory()
@@ -69,7 +69,7 @@ func (f failing) spread(t *testing.T, master int) {
 // TestReplicated: the clients find the master among the servers, and lock there.
 func TestReplicated(t *testing.T) {
 	f := serveReplicated(t)
-	f.cfg.Addresses = nil // whom they are told by the sentinels
+	f.cfg.Addresses = nil // the sentinels return them
 	for _, r := range redis.Recipes() {
 		if !slices.Contains(r.Info().Topologies, "replicated") {
 			continue
@@ -112,7 +112,7 @@ func TestSentinelNamesTheDead(t *testing.T) {
 		}
 	}
 	for sentinel := range f.cfg.Directory {
-		names(sentinel, "1") // nobody listens there
+		names(sentinel, "1") // no server listens there
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		key, a := recipetest.NewKey(), recipetest.NewAttempt()
@@ -132,8 +132,8 @@ func TestSentinelNamesTheDead(t *testing.T) {
 	release(t, recipetest.RetryUntilAcquired(t, c, recipetest.NewKey()))
 }
 
-// TestMasterKilled: locks that a replica has heard of outlive their master, and
-// those who hold them are told nothing else; locks can be taken again.
+// TestMasterKilled: locks that a replica has received outlive their master, and
+// their holders see no loss; locks can be taken again.
 func TestMasterKilled(t *testing.T) {
 	f := serveReplicated(t)
 	type held struct {
@@ -166,8 +166,8 @@ func TestMasterKilled(t *testing.T) {
 	}
 }
 
-// TestMasterForgets: what no replica has heard of is gone with the master. Whoever
-// held the lock is told so, another gets it, and with the same token.
+// TestMasterForgets: a lock that no replica has received is gone with the master. Its
+// holder sees the loss, another client gets it, and with the same token.
 func TestMasterForgets(t *testing.T) {
 	f := serveReplicated(t)
 	info := recipe(t, "redis/fenced").Info()

@@ -91,7 +91,7 @@ func TestSetnxLateDelete(t *testing.T) {
 	}
 }
 
-// TestSetnxLateExpire: nobody asks whose key is told to expire.
+// TestSetnxLateExpire: EXPIRE does not check the owner of the key.
 func TestSetnxLateExpire(t *testing.T) {
 	s := serve(t)
 	gate := recipetest.NewGate()

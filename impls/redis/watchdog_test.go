@@ -43,7 +43,7 @@ func TestWatchdogRenews(t *testing.T) {
 	s.there(t, 0, key)
 }
 
-// TestWatchdogLost: a renewal that finds another's token tells the holder, and
+// TestWatchdogLost: a renewal that finds another token signals the loss, and
 // does nothing to the other.
 func TestWatchdogLost(t *testing.T) {
 	s := serve(t)
@@ -55,7 +55,7 @@ func TestWatchdogLost(t *testing.T) {
 	other := acquire(t, b, key)
 	s.hasten(t, key)
 	if isLost(h) {
-		t.Error("told before it asked")
+		t.Error("signalled before it asked")
 	}
 	wake()
 	<-h.Lost()
@@ -91,7 +91,7 @@ func TestWatchdogTriesAgain(t *testing.T) {
 	release(t, h)
 }
 
-// TestWatchdogSilence: a holder that cannot renew is told at its lease's end.
+// TestWatchdogSilence: a holder that cannot renew gets the signal at its lease's end.
 func TestWatchdogSilence(t *testing.T) {
 	s := serve(t)
 	clock, network := &late{manual: newManual()}, &link{}
@@ -101,7 +101,7 @@ func TestWatchdogSilence(t *testing.T) {
 	clock.next()()
 	wake := clock.next()
 	if isLost(h) {
-		t.Error("told before its lease ended")
+		t.Error("signalled before its lease ended")
 	}
 	clock.pass()
 	wake()

@@ -38,7 +38,7 @@ func forgottenNode(t *testing.T, addresses []string) {
 	recipetest.WantOutcome(t, "acquire beside a node of another name", err, impls.ErrUnknown)
 	deleteNodes(t, b.client, stray)
 	got := acquiring(t, gate, b.Acquire, key, recipetest.NewAttempt())
-	waiting(t, "whoever comes after the node that was left", got)
+	waiting(t, "the client after the node that was left", got)
 	if node(t, b, key, gone) == "" {
 		t.Fatal("nothing was left behind")
 	}
@@ -88,7 +88,7 @@ func goesOn(t *testing.T, addresses []string) {
 	if lock.err != nil || node(t, holder, key, gone) == "" {
 		t.Fatalf("the library has not gone on: %v", lock.err)
 	}
-	waiting(t, "whoever comes after", next)
+	waiting(t, "the client after it", next)
 	recipetest.WantOutcome(t, "clean up", waiter.Cleanup(t.Context(), key, gone), nil)
 	h = granted(t, <-next)
 
@@ -98,7 +98,7 @@ func goesOn(t *testing.T, addresses []string) {
 	recipetest.WantOutcome(t, "clean up", waiter.Cleanup(t.Context(), key, gone), nil)
 	recipetest.WantOutcome(t, "clean up again", waiter.Cleanup(t.Context(), key, gone), impls.ErrLost)
 	release(t, h)
-	<-lock.done // it takes this for a grant, which nobody hears of
+	<-lock.done // it takes this for a grant, which no caller receives
 	if left := node(t, holder, key, gone); left != "" {
 		t.Errorf("left behind: %s", left)
 	}

@@ -48,7 +48,7 @@ func cleanupByOwner(t *testing.T, addresses []string) {
 	recipetest.WantOutcome(t, "clean up one's own", b.Cleanup(t.Context(), key, h.Attempt()), nil)
 	release(t, try(t, a, key, nil))
 
-	// Two attempts of one client: the node does not tell whose it is.
+	// Two attempts of one client: the node does not show its attempt.
 	h = try(t, a, key, nil)
 	doubt := recipetest.NewAttempt()
 	a.may[doubt] = mayHold{key: key}
@@ -58,7 +58,7 @@ func cleanupByOwner(t *testing.T, addresses []string) {
 }
 
 // freedBeforeWatch: a lock that is freed between the refusal and the watch wakes
-// nobody, and is found free all the same.
+// no waiter, and is found free nevertheless.
 func freedBeforeWatch(t *testing.T, addresses []string) {
 	const key = "freed before the watch"
 	gate := recipetest.NewGate()

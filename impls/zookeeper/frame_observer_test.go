@@ -33,9 +33,9 @@ const (
 	event = ^uint32(0) // xid -1
 )
 
-func TestHeard(t *testing.T) {
+func TestFrameObserver(t *testing.T) {
 	for piece := 1; piece < 40; piece++ {
-		var now, connected, heard time.Time
+		var now, connected, answeredAt time.Time
 		var timeout time.Duration
 		var session int64
 		var opcode, failure int32
@@ -43,7 +43,7 @@ func TestHeard(t *testing.T) {
 		s := &scripted{piece: piece}
 		c := &frameObserver{Conn: s, now: func() time.Time { return now }, watches: &watchSet{},
 			connect: func(sent time.Time, d time.Duration, id int64) { connected, timeout, session = sent, d, id },
-			replied: func(sent time.Time, op, code int32) { heard, opcode, failure = sent, op, code }}
+			replied: func(sent time.Time, op, code int32) { answeredAt, opcode, failure = sent, op, code }}
 		send := func(at int, b []byte) {
 			now = base.Add(time.Duration(at) * time.Second)
 			if _, err := c.Write(b); err != nil {
@@ -74,24 +74,24 @@ func TestHeard(t *testing.T) {
 		send(2, packet(1, 11))
 		send(3, packet(ping, 11))
 		receive(packet(event, 0, 0, 0, 1, 2, 3))
-		if !heard.IsZero() {
+		if !answeredAt.IsZero() {
 			t.Error("an event proves nothing")
 		}
 		receive(packet(1, 0, 5, 0))
-		at("reply", heard, 2)
+		at("reply", answeredAt, 2)
 		if opcode != 11 || failure != 0 {
 			t.Errorf("pieces of %d: a reply to %d with code %d", piece, opcode, failure)
 		}
 		send(4, packet(ping, 11))
 		receive(packet(ping, 0, 0, 0))
-		at("first ping", heard, 3)
+		at("first ping", answeredAt, 3)
 		receive(append(packet(ping, 0, 0, 0), packet(event, 0, 0, 0)...))
-		at("second ping", heard, 4)
+		at("second ping", answeredAt, 4)
 		receive(packet(77, 0, 0, 0)) // never asked
-		at("reply to nothing", heard, 4)
+		at("reply to nothing", answeredAt, 4)
 		send(5, packet(2, 4))
 		receive(packet(2, 0, 0, ^uint32(100))) // no such node
-		at("refusal", heard, 5)
+		at("refusal", answeredAt, 5)
 		if opcode != 4 || failure != -101 {
 			t.Errorf("pieces of %d: a refusal of %d with code %d", piece, opcode, failure)
 		}

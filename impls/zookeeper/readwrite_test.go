@@ -20,7 +20,7 @@ func tryRead(t *testing.T, c impls.ReadWriter, key string, want error) impls.Hol
 	return h
 }
 
-// waiting fails the test if somebody was granted the lock.
+// waiting fails the test if a client was granted the lock.
 func waiting(t *testing.T, who string, got <-chan recipetest.Result) {
 	t.Helper()
 	select {
@@ -38,7 +38,7 @@ func readersShare(t *testing.T, addresses []string) {
 	w, _ := openShared(t, addresses)
 	first, second := tryRead(t, a, key, nil), tryRead(t, b, key, nil)
 	if first.Fence() != 0 || second.Fence() != 0 {
-		t.Errorf("readers' tokens %d and %d: whoever checks them refuses one of two holders", first.Fence(), second.Fence())
+		t.Errorf("readers' tokens %d and %d: a check refuses one of two holders", first.Fence(), second.Fence())
 	}
 	try(t, w, key, impls.ErrBusy)
 	release(t, first)
@@ -113,7 +113,7 @@ func readersAfterWriter(t *testing.T, addresses []string) {
 	release(t, granted(t, <-read))
 }
 
-// writersTokens grow, whoever reads in between.
+// writersTokens grow, also with readers in between.
 func writersTokens(t *testing.T, addresses []string) {
 	const key = "tokens"
 	c, _ := openShared(t, addresses)

@@ -8,33 +8,33 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-// tellsPings: the driver's pings are told as renewals of what is held, and only
+// reportsPings: the driver's pings are reported as renewals of what is held, and only
 // of that, and so is that the session was taken up again.
-func tellsPings(t *testing.T, addresses []string) {
+func reportsPings(t *testing.T, addresses []string) {
 	for _, r := range []impls.Recipe{sequence{}, exclusiveNode{}, clientLock{}} {
 		t.Run(r.Info().ID, func(t *testing.T) {
 			t.Parallel()
-			told := recipetest.NewRenewals()
+			reported := recipetest.NewRenewals()
 			cfg := config(addresses)
 			cfg.TTL = 2 * time.Second // there are three pings in it, for which the test waits
-			c := recipetest.Open(t, r, cfg, recipetest.ReportingTo(told))
+			c := recipetest.Open(t, r, cfg, recipetest.ReportingTo(reported))
 			keys := []string{recipetest.NewKey(), recipetest.NewKey()}
 			recipetest.Prepare(t, r, cfg, keys...)
 			before, h := acquire(t, c, keys[0]), acquire(t, c, keys[1])
-			told.Await(t, before, 0, nil)
-			one := told.Await(t, h, 0, nil)
+			reported.Await(t, before, 0, nil)
+			one := reported.Await(t, h, 0, nil)
 			if end := one.Sent.Add(cfg.TTL); end.After(h.LeaseEnd()) {
 				t.Errorf("renewed until %v, and it ends at %v", end, h.LeaseEnd())
 			}
 			release(t, before)
-			n := len(told.Of(before.Attempt()))
-			told.Await(t, h, len(told.Of(h.Attempt())), nil)
-			if now := len(told.Of(before.Attempt())); now != n {
-				t.Errorf("told %d times of a hold that was released", now-n)
+			n := len(reported.Of(before.Attempt()))
+			reported.Await(t, h, len(reported.Of(h.Attempt())), nil)
+			if now := len(reported.Of(before.Attempt())); now != n {
+				t.Errorf("reported %d times of a hold that was released", now-n)
 			}
 			d := driverOf(t, c)
 			d.cut() // it comes back with the same session
-			told.Await(t, h, len(told.Of(h.Attempt())), nil)
+			reported.Await(t, h, len(reported.Of(h.Attempt())), nil)
 			if d.current().isLost() {
 				t.Error("the session was lost")
 			}

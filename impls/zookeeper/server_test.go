@@ -19,7 +19,7 @@ func config(addresses []string) impls.Config {
 	return recipetest.Config(addresses, impls.Account{}, 5*time.Second)
 }
 
-// openAs opens a client of a recipe that tells steps, if not nil, where it is.
+// openAs opens a client of a recipe that calls steps, if not nil.
 func openAs(t *testing.T, r impls.Recipe, addresses []string, steps impls.Steps) impls.Client {
 	t.Helper()
 	cfg := config(addresses)
@@ -42,7 +42,7 @@ func TestOnServer(t *testing.T) {
 		"a key that was not prepared":     unprepared,
 		"a TTL that the server changes":   changedTTL,
 		"a dead server is no mystery":     deadServer,
-		"pings are told":                  tellsPings,
+		"pings are reported":              reportsPings,
 		"watches come before replies":     rewatches,
 		"sequence wakes one":              wakes(sequence{}, false),
 		"writers wake one":                wakes(readWrite{}, false),
@@ -180,10 +180,10 @@ func separateKeys(t *testing.T, addresses []string) {
 
 func unprepared(t *testing.T, addresses []string) {
 	c := openSequence(t, addresses)
-	if _, err := c.Acquire(t.Context(), "nobody prepared this", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
+	if _, err := c.Acquire(t.Context(), "not prepared", recipetest.NewAttempt()); !errors.Is(err, impls.ErrFailed) || !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("acquire: %v", err)
 	}
-	if err := c.Cleanup(t.Context(), "nobody prepared this", recipetest.NewAttempt()); !errors.Is(err, impls.ErrLost) {
+	if err := c.Cleanup(t.Context(), "not prepared", recipetest.NewAttempt()); !errors.Is(err, impls.ErrLost) {
 		t.Errorf("clean up: %v", err)
 	}
 }
@@ -197,17 +197,17 @@ func changedTTL(t *testing.T, addresses []string) {
 	}
 }
 
-// deadServer: with nobody at the address nothing is sent, and the error says
+// deadServer: with no server at the address nothing is sent, and the error says
 // so.
 func deadServer(t *testing.T, _ []string) {
 	cfg := config([]string{"127.0.0.1:1"})
 	cfg.Timeout = 200 * time.Millisecond
-	refused := errors.New("nobody is there")
+	refused := errors.New("no server")
 	cfg.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
 	c, err := (sequence{}).Open(t.Context(), cfg)
 	if err == nil {
 		_ = c.Close()
-		t.Fatal("opened a client on nobody")
+		t.Fatal("opened a client without a server")
 	}
 	if !errors.Is(err, refused) {
 		t.Errorf("%v does not say why", err)

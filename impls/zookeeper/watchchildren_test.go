@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/impls/internal/recipetest"
 )
 
-// arrivalsWake: where everybody watches the list, a newcomer wakes those who
+// arrivalsWake: where all waiters watch the list, a newcomer wakes those who
 // wait as well.
 func arrivalsWake(t *testing.T, addresses []string) {
 	const key = "arrivals"

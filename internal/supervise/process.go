@@ -59,8 +59,8 @@ type Account struct{ UID, GID uint32 }
 
 // watchScript runs its arguments as a command, and kills its process group,
 // itself included, at the end of its standard input: a pipe that only our
-// process holds. (A shell gives background jobs an empty standard input, hence
-// the 3.)
+// process holds. (A shell gives background jobs an empty standard input,
+// which is why the script keeps it as descriptor 3.)
 const watchScript = `exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!

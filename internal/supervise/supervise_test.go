@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "controller":
 		controller()
-	case "deaf": // takes no notice of SIGTERM
-		deaf()
+	case "ignores-term": // takes no notice of SIGTERM
+		ignoreTerm()
 	case "hurt":
 		hurt()
 	case "busy":
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// controller begins a run with two children, tells of them on stdout and waits
+// controller begins a run with two children, reports them on stdout and waits
 // to be killed.
 func controller() {
 	run, err := supervise.Begin(os.Getenv("SUPERVISE_TEST_BASE"))
@@ -172,16 +172,16 @@ func TestEndStopsEverything(t *testing.T) {
 	}
 }
 
-func TestStopKillsTheDeafAndTheStopped(t *testing.T) {
+func TestStopKillsProcessesThatIgnoreTermAndStoppedOnes(t *testing.T) {
 	run := begin(t)
-	c := self(t, "deaf")
+	c := self(t, "ignores-term")
 	c.StdoutPipe = true
 	p, err := run.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Stdout.Close()
-	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "deaf\n" {
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "ignores-term\n" {
 		t.Fatalf("it says %q, %v", line, err)
 	}
 	if err := p.Stop(t.Context(), 50*time.Millisecond); err != nil {
@@ -384,9 +384,9 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-func deaf() {
+func ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
-	fmt.Println("deaf")
+	fmt.Println("ignores-term")
 	time.Sleep(time.Hour)
 }
 

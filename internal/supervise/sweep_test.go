@@ -20,7 +20,7 @@ import (
 
 func TestSweepAfterKill(t *testing.T) {
 	base := t.TempDir()
-	cmd, told := startController(t, base)
+	cmd, started := startController(t, base)
 	live, err := supervise.Begin(base)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestSweepAfterKill(t *testing.T) {
 	if swept, err := supervise.Sweep(base); err != nil || len(swept) != 0 {
 		t.Fatalf("swept %v, %v with all runs alive", swept, err)
 	}
-	for _, pid := range told.PIDs {
+	for _, pid := range started.PIDs {
 		if !alive(pid) {
 			t.Fatalf("pid %d ended although its run lives", pid)
 		}
@@ -46,18 +46,18 @@ func TestSweepAfterKill(t *testing.T) {
 	_ = cmd.Wait()
 	if runtime.GOOS == "linux" {
 		// By the kernel, without a sweep.
-		for _, pid := range told.PIDs {
+		for _, pid := range started.PIDs {
 			gone(t, pid)
 		}
 	}
 	swept, err := supervise.Sweep(base)
-	if err != nil || len(swept) != 1 || swept[0].Dir != told.Dir {
-		t.Fatalf("swept %v, %v; want %s", swept, err, told.Dir)
+	if err != nil || len(swept) != 1 || swept[0].Dir != started.Dir {
+		t.Fatalf("swept %v, %v; want %s", swept, err, started.Dir)
 	}
-	if _, err := os.Stat(told.Dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(started.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the dead run's folder is still there: %v", err)
 	}
-	for _, pid := range told.PIDs {
+	for _, pid := range started.PIDs {
 		gone(t, pid)
 	}
 	if _, err := os.Stat(live.Dir()); err != nil {
@@ -68,19 +68,19 @@ func TestSweepAfterKill(t *testing.T) {
 	}
 }
 
-type told struct {
+type controllerRun struct {
 	Dir  string
 	PIDs []int
 }
 
-func startController(t *testing.T, base string) (*exec.Cmd, told) {
+func startController(t *testing.T, base string) (*exec.Cmd, controllerRun) {
 	t.Helper()
 	return startRole(t, "controller", base, os.Stderr)
 }
 
 // startRole starts this program in a role that begins a run under base and
-// tells of it.
-func startRole(t *testing.T, role, base string, stderr io.Writer) (*exec.Cmd, told) {
+// reports it.
+func startRole(t *testing.T, role, base string, stderr io.Writer) (*exec.Cmd, controllerRun) {
 	t.Helper()
 	c := self(t, role, "SUPERVISE_TEST_BASE="+base)
 	cmd := exec.Command(c.Path)
@@ -97,7 +97,7 @@ func startRole(t *testing.T, role, base string, stderr io.Writer) (*exec.Cmd, to
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	var got told
+	var got controllerRun
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
@@ -188,13 +188,13 @@ func TestJournalAfterALineCutShort(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if last := lines[len(lines)-1]; !json.Valid([]byte(last)) || !strings.Contains(last, "f-1") {
-		t.Errorf("nobody can read what was noted after it: %q", data)
+		t.Errorf("the line after it cannot be read: %q", data)
 	}
 }
 
 func TestFolderOfAnotherIsRefused(t *testing.T) {
 	base := t.TempDir()
-	// A link in a shared folder would lead us to somebody else's files.
+	// A link in a shared folder would lead to another user's files.
 	if err := os.Symlink(t.TempDir(), filepath.Join(base, fmt.Sprintf("lockbench-%d", os.Getuid()))); err != nil {
 		t.Fatal(err)
 	}

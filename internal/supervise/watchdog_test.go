@@ -41,7 +41,7 @@ func watchdogCommand() []string {
 }
 
 // hurt begins a run in the middle of two faults, with all that a kill could
-// leave behind, tells of it on stdout and waits to be killed.
+// leave behind, reports it on stdout and waits to be killed.
 func hurt() {
 	run, err := supervise.Begin(os.Getenv("SUPERVISE_TEST_BASE"))
 	check(err)
@@ -75,7 +75,7 @@ func hurt() {
 		child, orphan := sh(false, "sleep 1000 >/dev/null & echo $!; exec sleep 1000")
 		pids = append(pids, child.PID(), orphan)
 	}
-	check(json.NewEncoder(os.Stdout).Encode(told{run.Dir(), pids}))
+	check(json.NewEncoder(os.Stdout).Encode(controllerRun{run.Dir(), pids}))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1) // the test is gone; the watchdog does the rest
 }
@@ -100,13 +100,13 @@ func removed(t *testing.T, dir string) {
 	}
 }
 
-// TestWatchdog: nobody sweeps, and yet nothing is left of a run that was
+// TestWatchdog: without a sweep nothing is left of a run that was
 // killed in the middle of its faults.
 func TestWatchdog(t *testing.T) {
 	base := t.TempDir()
 	said := &bytes.Buffer{}
-	cmd, told := startRole(t, "hurt", base, said)
-	for _, pid := range told.PIDs {
+	cmd, started := startRole(t, "hurt", base, said)
+	for _, pid := range started.PIDs {
 		if !alive(pid) {
 			t.Fatalf("pid %d is not there before the kill", pid)
 		}
@@ -116,8 +116,8 @@ func TestWatchdog(t *testing.T) {
 	}
 	// Wait returns when the watchdog, too, has let go of standard error.
 	_ = cmd.Wait()
-	removed(t, told.Dir)
-	for _, pid := range told.PIDs {
+	removed(t, started.Dir)
+	for _, pid := range started.PIDs {
 		gone(t, pid)
 	}
 	first := strings.Index(said.String(), "fault leader-pause-1 was still in force: the leader is stopped; it had stopped script (pid ")
