@@ -2,7 +2,7 @@
 
 GO      ?= go
 BIN     := bin
-# How long each fuzz target runs, and what make perf is told beyond its defaults.
+# How long each fuzz target runs, and flags of make perf beyond its defaults.
 FUZZTIME  ?= 10s
 PERFFLAGS ?=
 # Go keeps its caches below HOME, which a bare CI environment may lack.
@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: bench test short servers servers-test build release lint fuzz perf prove-heal clean help
 
-help: ## say what there is
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 bench: build ## from nothing to a report: install what is missing, run the quick suite
@@ -77,7 +77,7 @@ KILLS       ?= 50
 KILLFAULTS  ?= holder-pause,holder-kill,step-pause,holder-cut,holder-cut-kill,holder-reply-lost,holder-delay,holder-clock,holder-starve,leader-kill,leader-pause,leader-cut,leader-cut-peers,leader-clock,leader-slow-disk,leader-evict,leader-full,minority-pause,each-restart
 KILLRECIPES ?= redis/token,redis/token:replicated,etcd/mutex:quorum,zookeeper/sequence:quorum,memcached/cas,mysql/lease-row:replicated
 HEALFLAGS   ?=
-prove-heal: build ## kill lockbench in the midst of its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
+prove-heal: build ## kill lockbench during its faults, KILLS times, and look for what it leaves; HEALFLAGS='-kill-suite FILE'
 	$(GO) test ./cmd/lockbench -run '^TestKilledRunLeavesNothing$$' -count 1 -v -timeout 60m -kill-program '$(CURDIR)/$(BIN)/lockbench' \
 		-kills $(KILLS) -kill-faults '$(KILLFAULTS)' -kill-recipes '$(KILLRECIPES)' -kill-within 2s $(HEALFLAGS)
 

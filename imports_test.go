@@ -39,8 +39,8 @@ var layers = []string{
 	"tools/plainenglish",
 }
 
-// forbidden says what some packages may not import although it stands below
-// them: whoever judges must not know the servers.
+// forbidden lists what some packages may not import although it stands below
+// them: the packages that judge must not know the servers.
 var forbidden = map[string][]string{
 	"checker": {"internal/cluster", "impls", "chaos", "workloads", "internal/faultnet", "internal/scenario"},
 	"history": {"*"},
