@@ -23,6 +23,7 @@ type walk struct {
 // TestContributing follows the walks of CONTRIBUTING.md: it applies their code
 // blocks to the module by an overlay, and runs their commands.
 func TestContributing(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsServers(t)
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
