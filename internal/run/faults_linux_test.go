@@ -11,6 +11,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // faulted is a load of some clients under one fault.
@@ -208,6 +209,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 // A run in a network of its own: the kernel drops what the holder sends and
 // gets, and nobody else's packets.
 func TestFaultByTheKernel(t *testing.T) {
+	testenv.NeedsServers(t, "redis")
 	if err := netdrop.Available(); err != nil {
 		t.Skipf("THE KERNEL'S CUTS ARE NOT TRIED IN A RUN: %v", err)
 	}

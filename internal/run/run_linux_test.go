@@ -279,6 +279,7 @@ func controller(t *testing.T, dir string, list []scenario.Scenario) *exec.Cmd {
 // kill -9 of the controller while real servers and workers are at work: they
 // end at once, the sweep removes what is left, and the histories are readable.
 func TestKillNine(t *testing.T) {
+	testenv.NeedsServers(t, "etcd")
 	dir := t.TempDir()
 	// All five servers run from the start to the end of the run.
 	list := plan(t, []string{"redis/token", "etcd/mutex", "zookeeper/sequence", "memcached/cas", "mysql/lease-row"}, scenario.Settings{
