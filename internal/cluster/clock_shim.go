@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -57,7 +58,7 @@ type shim struct {
 // Spec.Clock the library is preloaded. Where it cannot be made the node starts
 // without, and Can tells why.
 func (c *Cluster) serverEnv(n *Node, env []string) []string {
-	if n.watcher || !c.preloaded() {
+	if n.Role != backend.RoleNode || !c.preloaded() {
 		return env
 	}
 	file, err := openShim(n)
@@ -77,7 +78,7 @@ func (c *Cluster) serverEnv(n *Node, env []string) []string {
 		}
 		return is
 	})
-	return append(env, "LD_PRELOAD="+preload, shimVariable+"="+filepath.Join(n.dir, shimFile))
+	return append(env, "LD_PRELOAD="+preload, shimVariable+"="+filepath.Join(n.Dir, shimFile))
 }
 
 // preloaded tells whether servers are started with the library, which is made if
@@ -92,7 +93,7 @@ func (c *Cluster) preloaded() bool {
 
 // shimPath is the library, made if need be.
 func (c *Cluster) shimPath() (string, error) {
-	c.shim.once.Do(func() { c.shim.path, c.shim.err = makeShim(c.run.Dir()) })
+	c.shim.once.Do(func() { c.shim.path, c.shim.err = makeShim(c.servers.Run.Dir()) })
 	return c.shim.path, c.shim.err
 }
 
@@ -127,7 +128,7 @@ func makeShim(dir string) (string, error) {
 	return path, nil
 }
 
-func compiler() string { return lookup("cc", "gcc", "clang") }
+func compiler() string { return backend.Lookup("cc", "gcc", "clang") }
 
 // missingShim says what this machine lacks to make the library.
 func missingShim() error {
@@ -155,8 +156,8 @@ func (c *Cluster) shimmed(n *Node) error {
 	if err != nil {
 		return fmt.Errorf("look whether %s has loaded the clock's library: %w", n.Name, err)
 	}
-	if !strings.Contains(string(maps), path) || !strings.Contains(string(maps), filepath.Join(n.dir, shimFile)) {
-		return fmt.Errorf("%w: %s at %s did not load the clock's library, as one that is linked statically or changes its user does not", ErrUnsupported, n.Name, c.binary.Path)
+	if !strings.Contains(string(maps), path) || !strings.Contains(string(maps), filepath.Join(n.Dir, shimFile)) {
+		return fmt.Errorf("%w: %s at %s did not load the clock's library, as one that is linked statically or changes its user does not", ErrUnsupported, n.Name, c.servers.Binary.Path)
 	}
 	return nil
 }
@@ -180,7 +181,7 @@ func withShim(n *Node, f func(*shimState) error) (err error) {
 // its server starts. It is filled rather than made long, for a page that a full
 // disk has no room for is the end of whoever touches it.
 func openShim(n *Node) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(n.dir, shimFile), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(filepath.Join(n.Dir, shimFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 // A file that was made, but not filled, would be the end of whoever maps it: of
 // us, and of the server.
 func TestShimFileCutShort(t *testing.T) {
-	n := &Node{dir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(n.dir, shimFile), nil, 0o600); err != nil {
+	n := &Node{Dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(n.Dir, shimFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for want := range int64(2) {

@@ -1,35 +1,45 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/backend"
+	"github.com/lockbench/lockbench/internal/backend/all"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
-// ErrServer: a server is there but did not start, or died; the message holds
-// its last log lines.
-var ErrServer = errors.New("server failed")
+// The errors of servers; see package backend.
+var (
+	ErrServer      = backend.ErrServer
+	ErrSpec        = backend.ErrSpec
+	ErrMissing     = backend.ErrMissing
+	ErrBinary      = backend.ErrBinary
+	ErrNoLeader    = backend.ErrNoLeader
+	ErrUnsupported = backend.ErrUnsupported
+	ErrNotFull     = backend.ErrNotFull
+	ErrNotEvicted  = backend.ErrNotEvicted
+	ErrNotFenced   = backend.ErrNotFenced
+)
 
-// ErrSpec: the specification asks for what does not exist or cannot be.
-var ErrSpec = errors.New("no such cluster")
+// Node is one start of a server.
+type Node = backend.Node
 
 // Spec says which servers to start.
 type Spec struct {
-	Backend  string // redis, etcd, zookeeper, memcached, mysql
+	Backend  string // a name of Backends
 	Topology string // see Topologies; "" is single
 	Nodes    int    // 0: as many as the topology has by default
 
-	// Settings override the servers' defaults, in the backend's own words:
-	// redis and mysqld names, etcd's and memcached's flags, zoo.cfg's keys and
-	// "jvmFlags". An empty value of a memcached flag is the bare flag.
+	// Settings override the servers' defaults, under the server's own names; see
+	// the Command of each backend.
 	Settings map[string]string
 
 	Binary  string // of the server, instead of searching; see Find
@@ -39,57 +49,31 @@ type Spec struct {
 	// What faults need from the start, and costs nobody else anything:
 	Links  bool // the links between servers run through proxies, for CutLinks; Linux only
 	Clock  bool // the servers' wall clocks can be set, for SetClock
-	Keeper bool // mysql replicated: a controller promotes the replica when the primary is silent
+	Keeper bool // a controller promotes a replica when the primary is silent; see backend.Topology
 }
 
 // Cluster is a running set of servers. Its methods are safe for concurrent
 // use.
 type Cluster struct {
-	spec   Spec
-	binary Binary
-	driver driver
-	dir    string
-	run    *supervise.Run
+	spec    Spec
+	backend backend.Backend
+	servers *backend.Cluster // what the backend knows of them
 
-	watchers []*Node // who tell where the leader is, in order; fixed
+	slots []*slot // in node order; fixed
 
-	mu    sync.Mutex
-	slots []*slot // in node order; what is in them changes with Restart
-
-	roles   sync.Mutex   // held while roles are given out; see Promote
-	primary atomic.Int32 // who may be written to, where we decide that; set with roles held
+	roles sync.Mutex // held while roles are given out; see Promote
 
 	links  *links  // nil: the servers talk to one another without proxies; fixed
 	keeper *keeper // nil: there is none; fixed
 
-	settings map[string]string // read back
-	facts    facts
-	shim     shim    // preloaded into the servers, see Spec.Clock
-	tracers  tracers // what makes disks slow, see SlowDisk
-	readyIn  time.Duration
+	facts   backend.Facts
+	shim    shim    // preloaded into the servers, see Spec.Clock
+	tracers tracers // what makes disks slow, see SlowDisk
+	readyIn time.Duration
 
 	stopOnce sync.Once
 	stopping chan struct{}
 	stopErr  error
-}
-
-// Node is one start of a server. Nothing of it changes once the server serves:
-// a server that is started again is a new Node with the name and the address
-// of the old one.
-type Node struct {
-	Name    string // redis, etcd-1
-	Address string // host:port
-	Process *supervise.Process
-
-	index   int
-	watcher bool  // it holds no data, but watches those that do
-	ports   []int // the first one is the clients'
-	dir     string
-	log     string
-	logFrom int64 // where this start's lines begin
-	command []string
-	probes  probeCount
-	asked   asked
 }
 
 // NodeCounters are one server's counters since its start.
@@ -107,110 +91,119 @@ type NodeCounters struct {
 const startLimit = 60 * time.Second
 
 // Backends lists the backends that can be started, in the order of reports.
-func Backends() []string { return []string{"redis", "etcd", "zookeeper", "memcached", "mysql"} }
+func Backends() []string { return all.Names() }
 
 // Topologies lists the topologies of a backend; none if there is no such
 // backend.
 func Topologies(backend string) []string {
-	d, err := driverOf(backend)
-	if err != nil {
-		return nil
-	}
 	var names []string
-	for _, t := range d.topologies() {
-		names = append(names, t.name)
+	for _, t := range all.Describe(backend).Topologies {
+		names = append(names, t.Name)
 	}
 	return names
 }
 
-// Size is how many servers of a backend a topology has where Spec.Nodes is left
-// open, those that watch others not counted; 0 if there is no such backend or
-// topology.
+// Size is how many nodes a topology of a backend has where Spec.Nodes is left
+// open; 0 if there is no such backend or topology.
 func Size(backend, topology string) int {
-	d, err := driverOf(backend)
-	if err != nil {
-		return 0
-	}
-	for _, t := range d.topologies() {
-		if t.name == topology {
-			return t.nodes[0]
-		}
+	if t, ok := all.Describe(backend).Topology(topology); ok {
+		return t.Nodes[0]
 	}
 	return 0
+}
+
+// LimitsFor returns which TTLs servers of a backend will serve once they run
+// with these settings; what is not set has its production default. Limits of a
+// running cluster are read back from it.
+func LimitsFor(name string, settings map[string]string) impls.Limits {
+	b, err := all.Find(name)
+	if l, ok := b.(backend.Limited); err == nil && ok {
+		return l.Limits(settings)
+	}
+	return impls.DefaultLimits()
+}
+
+// Find searches a backend's server; see backend.Find.
+func Find(name, override string) (backend.Binary, error) {
+	b, err := all.Find(name)
+	if err != nil {
+		return backend.Binary{}, err
+	}
+	return backend.Find(b, override)
 }
 
 // Start starts the servers side by side and returns when all serve requests.
 // The error is ErrMissing (with the command that brings the server), ErrSpec,
 // or ErrServer (with the last log lines); nothing is left running then.
 func Start(ctx context.Context, run *supervise.Run, spec Spec) (*Cluster, error) {
-	d, err := driverOf(spec.Backend)
+	b, err := all.Find(spec.Backend)
 	if err != nil {
 		return nil, err
 	}
-	if spec, err = resolve(d, spec); err != nil {
+	spec, topology, err := resolve(b, spec)
+	if err != nil {
 		return nil, err
 	}
 	binary, err := Find(spec.Backend, spec.Binary)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Topology == galera {
-		if err := missingGalera(binary); err != nil {
+	if r, ok := b.(backend.Requiring); ok {
+		if err := r.Require(binary, spec.Topology); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		c, err := startOnce(ctx, run, d, spec, binary)
+		c, err := startOnce(ctx, run, b, spec, topology, binary)
 		if err == nil {
 			return c, nil
 		}
-		// Somebody took a port between our look and the server's.
-		if !errors.Is(err, errPortTaken) || attempt == 5 || ctx.Err() != nil {
+		// Another process may take a port between our look and the server's.
+		if !errors.Is(err, backend.ErrPortTaken) || attempt == 5 || ctx.Err() != nil {
 			return nil, err
 		}
 	}
 }
 
-// resolve fills in defaults and refuses what cannot be.
-func resolve(d driver, spec Spec) (Spec, error) {
-	if spec.Topology == "" {
-		spec.Topology = "single"
+// resolve fills in defaults and rejects what is not allowed.
+func resolve(b backend.Backend, spec Spec) (Spec, backend.Topology, error) {
+	d := b.Describe()
+	spec.Topology = cmp.Or(spec.Topology, d.Topologies[0].Name)
+	t, ok := d.Topology(spec.Topology)
+	if !ok {
+		return spec, t, fmt.Errorf("%w: %s has no topology %q: choose from %v", ErrSpec, spec.Backend, spec.Topology, Topologies(spec.Backend))
 	}
-	all := d.topologies()
-	i := slices.IndexFunc(all, func(t topology) bool { return t.name == spec.Topology })
-	if i < 0 {
-		return spec, fmt.Errorf("%w: %s has no topology %q: choose from %v", ErrSpec, spec.Backend, spec.Topology, Topologies(spec.Backend))
+	spec.Nodes = cmp.Or(spec.Nodes, t.Nodes[0])
+	if !slices.Contains(t.Nodes, spec.Nodes) {
+		return spec, t, fmt.Errorf("%w: a %s topology of %s has %v nodes, not %d", ErrSpec, spec.Topology, spec.Backend, t.Nodes, spec.Nodes)
 	}
-	if spec.Nodes == 0 {
-		spec.Nodes = all[i].nodes[0]
-	}
-	if !slices.Contains(all[i].nodes, spec.Nodes) {
-		return spec, fmt.Errorf("%w: a %s topology of %s has %v nodes, not %d", ErrSpec, spec.Topology, spec.Backend, all[i].nodes, spec.Nodes)
-	}
-	if _, ok := d.(kept); spec.Keeper && (!ok || spec.Topology != "replicated") {
-		return spec, fmt.Errorf("%w: the nodes of a %s %s are in nobody's keeping: leave Keeper out", ErrSpec, spec.Backend, spec.Topology)
+	if spec.Keeper && !t.Keeper {
+		return spec, t, fmt.Errorf("%w: a %s %s replaces no primary: leave Keeper out", ErrSpec, spec.Backend, spec.Topology)
 	}
 	if spec.Links {
-		if err := noLinks(d, spec.Topology); err != nil {
-			return spec, fmt.Errorf("%w: run the links of a %s %s through proxies: %w", ErrSpec, spec.Backend, spec.Topology, err)
+		if err := noLinks(t); err != nil {
+			return spec, t, fmt.Errorf("%w: run the links of a %s %s through proxies: %w", ErrSpec, spec.Backend, spec.Topology, err)
 		}
 	}
 	for name := range spec.Settings {
-		if slices.Contains(d.reserved(), name) {
-			return spec, fmt.Errorf("%w: the setting %q of %s is lockbench's own (ports, folders): leave it out", ErrSpec, name, spec.Backend)
+		if slices.Contains(d.Reserved, name) {
+			return spec, t, fmt.Errorf("%w: the setting %q of %s is lockbench's own (ports, folders): leave it out", ErrSpec, name, spec.Backend)
 		}
 	}
-	return spec, nil
+	return spec, t, nil
 }
 
-func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, binary Binary) (_ *Cluster, err error) {
+func startOnce(ctx context.Context, run *supervise.Run, b backend.Backend, spec Spec, topology backend.Topology, binary backend.Binary) (_ *Cluster, err error) {
 	dir, err := os.MkdirTemp(run.Dir(), spec.Backend+"-")
 	if err != nil {
 		return nil, fmt.Errorf("start %s: make its data folder: %w", spec.Backend, err)
 	}
-	c := &Cluster{spec: spec, binary: binary, driver: d, dir: dir, run: run, stopping: make(chan struct{})}
+	c := &Cluster{spec: spec, backend: b, stopping: make(chan struct{}), servers: &backend.Cluster{
+		Backend: spec.Backend, Topology: topology, Settings: spec.Settings, Binary: binary, Clients: spec.Clients,
+		Dir: dir, Run: run, PeerHost: backend.ClientHost, LinksProxied: spec.Links, Kept: spec.Keeper,
+	}}
 	defer func() {
 		if err != nil {
 			// Also when ctx has ended: nothing may be left running.
@@ -229,18 +222,18 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	}
 	began := time.Now()
 	up := func(_ int, n *Node) error { return c.bringUp(ctx, n) }
-	if err := c.each(up); err != nil {
+	if err := c.servers.Each(up); err != nil {
 		return nil, err
 	}
-	if err := d.formed(ctx, c); err != nil {
+	if err := b.Formed(ctx, c.servers); err != nil {
 		return nil, fmt.Errorf("start %s: first request: %w: %w", spec.Backend, ErrServer, err)
 	}
-	// Whoever watches the others looks at them at once, and then only now and
-	// then: so they have to be there already.
-	if err := sideBySide(c.watchers, up); err != nil {
+	// A watcher looks at the nodes at once, and then only now and then: so they
+	// have to be there already.
+	if err := backend.SideBySide(slices.Concat(c.servers.Watchers, c.servers.Proxies), up); err != nil {
 		return nil, err
 	}
-	if err := c.awaitAll(ctx, func() error { return c.whole(ctx) }); err != nil {
+	if err := c.servers.AwaitAll(ctx, func() error { return c.whole(ctx) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w: %w", spec.Backend, ErrServer, err)
 	}
 	c.readyIn = time.Since(began)
@@ -255,91 +248,55 @@ func startOnce(ctx context.Context, run *supervise.Run, d driver, spec Spec, bin
 	return c, nil
 }
 
-// each calls f for every node, side by side, and joins what went wrong.
-func (c *Cluster) each(f func(i int, n *Node) error) error { return sideBySide(c.Nodes(), f) }
-
-func sideBySide(nodes []*Node, f func(i int, n *Node) error) error {
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { errs[i] = f(i, n) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// readBack asks every node for its settings. Where nodes differ, their values
-// stand side by side.
+// readBack asks every server for its settings. Where servers differ, their
+// values are listed side by side.
 func (c *Cluster) readBack(ctx context.Context) error {
-	c.settings = map[string]string{}
-	nodes := c.Nodes()
-	for i, n := range slices.Concat(nodes, c.watchers) {
-		m, err := c.driver.settings(ctx, c, n)
+	all := map[string]string{}
+	for i, n := range c.servers.All() {
+		m, err := c.backend.Settings(ctx, c.servers, n)
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		for k, v := range m {
-			if have, ok := c.settings[k]; i > 0 && ok && have != v {
+			if have, ok := all[k]; i > 0 && ok && have != v {
 				v = have + " | " + v
 			}
-			c.settings[k] = v
+			all[k] = v
 		}
 	}
-	facts, err := c.driver.facts(ctx, c, nodes[0])
+	c.servers.ReadBack = all
+	facts, err := c.backend.Facts(ctx, c.servers, c.Nodes()[0])
 	c.facts = facts
 	return err
 }
 
 // Addresses of the servers, in node order, as clients use them.
-func (c *Cluster) Addresses() []string {
-	var list []string
-	for _, n := range c.Nodes() {
-		list = append(list, n.Address)
-	}
-	return list
-}
+func (c *Cluster) Addresses() []string { return c.servers.Addresses() }
+
+// Directory lists the addresses of the watchers, which tell clients where the
+// leader is; they are those of their fronts if links run through proxies. It is
+// empty where clients find the leader by themselves.
+func (c *Cluster) Directory() []string { return c.servers.Directory() }
 
 // Account to log in with; empty where the backend wants none.
-func (c *Cluster) Account() impls.Account { return c.facts.account }
+func (c *Cluster) Account() impls.Account { return c.facts.Account }
 
 // Limits of the servers that decide which TTLs can be served.
-func (c *Cluster) Limits() impls.Limits { return c.facts.limits }
+func (c *Cluster) Limits() impls.Limits { return c.facts.Limits }
 
 // Nodes of the cluster, in order, as they were started last.
-func (c *Cluster) Nodes() []*Node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := make([]*Node, len(c.slots))
-	for i, s := range c.slots {
-		list[i] = s.node
-	}
-	return list
-}
+func (c *Cluster) Nodes() []*Node { return c.servers.Nodes() }
 
-// Counters reads every server's counters of requests, since its start. What
-// the harness asks for itself is left out or taken off. The names are the
-// backend's own:
-//
-//   - redis: the commands of commandstats ("set", "evalsha", "client|setinfo");
-//     commands that a script calls are counted under their own names too, and
-//     what replicas and sentinels send: they greet by "ping" and "publish";
-//   - memcached: every number of "stats" ("cmd_get", "cmd_set", "delete_hits"),
-//     and "cmd_delete", "cmd_incr", "cmd_decr" as sums of hits and misses. An
-//     add or a cas counts as "cmd_set";
-//   - etcd: messages received by method ("Txn", "LeaseKeepAlive", "Watch"): one
-//     per unary call, one per message on a stream;
-//   - mysql: "com_select", "com_update", ... of the server's status; a prepared
-//     statement counts by its verb and as "com_stmt_prepare", "com_stmt_execute"
-//     and "com_stmt_close" too;
-//   - zookeeper: "packets_received", the pings of the clients' sessions
-//     included (the driver sends one every third of a session's timeout).
+// Counters reads every node's counters of requests, since its start, without
+// those that lockbench sent. The names are the backend's own; see the Counters
+// of each.
 func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 	list := make([]NodeCounters, c.spec.Nodes)
-	err := c.each(func(i int, n *Node) error {
-		m, err := c.driver.counters(ctx, c, n)
-		n.asked.takeOff(m)
+	err := c.servers.Each(func(i int, n *Node) error {
+		m, err := c.backend.Counters(ctx, c.servers, n)
+		n.SubtractAsked(m)
 		list[i] = NodeCounters{Node: n.Name, Counters: m}
-		if errors.Is(err, errFollower) {
+		if errors.Is(err, backend.ErrFollower) {
 			list[i].Follower, err = true, nil
 		}
 		if err != nil {
@@ -356,7 +313,7 @@ func (c *Cluster) Counters(ctx context.Context) ([]NodeCounters, error) {
 // CPU is the CPU time that the servers have used since their start, summed.
 func (c *Cluster) CPU() (time.Duration, error) {
 	var sum time.Duration
-	for _, n := range c.Nodes() {
+	for _, n := range slices.Concat(c.Nodes(), c.servers.Proxies) {
 		d, err := n.Process.CPU()
 		if err != nil {
 			return 0, err
@@ -374,15 +331,15 @@ func (c *Cluster) stopNodes(ctx context.Context) error {
 		}
 		return n.Process.Stop(ctx, 10*time.Second)
 	}
-	nodes := slices.Concat(c.Nodes(), c.watchers)
+	nodes := c.servers.All()
 	var last []*Node
-	if _, ok := c.driver.(leaving); ok && c.readyIn > 0 {
+	if c.backend.Describe().StopLeaderLast && c.readyIn > 0 {
 		if leader, err := c.leader(ctx); err == nil {
 			last = []*Node{nodes[leader]}
 			nodes = slices.Delete(nodes, leader, leader+1)
 		}
 	}
-	return errors.Join(sideBySide(nodes, stop), sideBySide(last, stop))
+	return errors.Join(backend.SideBySide(nodes, stop), backend.SideBySide(last, stop))
 }
 
 // Stop ends the servers, politely for ten seconds or until ctx ends, and
@@ -398,7 +355,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 		c.detachAll(ctx)
 		c.stopErr = c.stopNodes(ctx)
 		c.stopErr = errors.Join(c.stopErr, c.links.close())
-		if err := os.RemoveAll(c.dir); err != nil {
+		if err := os.RemoveAll(c.servers.Dir); err != nil {
 			c.stopErr = errors.Join(c.stopErr, fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err))
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
 // ErrStopped: the cluster was stopped, and starts nothing more.
@@ -14,8 +16,7 @@ var ErrStopped = errors.New("the cluster is stopped")
 
 // slot is a node's place in the cluster.
 type slot struct {
-	changing turn  // held while the node is killed, started again, hurt or stopped
-	node     *Node // guarded by the cluster's mu
+	changing turn // held while the node is killed, started again, hurt or stopped
 }
 
 // turn is a lock that one may wait for as long as a context lasts: what is done
@@ -66,7 +67,7 @@ func (c *Cluster) Kill(ctx context.Context, node int) error {
 		return fmt.Errorf("kill a server: %w", err)
 	}
 	defer unlock()
-	if !n.alive() {
+	if !n.Alive() {
 		return fmt.Errorf("kill %s: %w", n.Name, os.ErrProcessDone)
 	}
 	if err := ctx.Err(); err != nil {
@@ -85,9 +86,8 @@ func (c *Cluster) Kill(ctx context.Context, node int) error {
 // Restart starts a dead node again, with the address, settings and data that it
 // had, and returns when it serves requests. Its counters and its CPU time begin
 // again. A member of a quorum serves only with a majority, so members that a
-// majority needs are to be started side by side. A node of redis comes back in
-// the role that its own files tell, as it would anywhere; one of mysql in the
-// role that Promote left it.
+// majority needs are to be started side by side. A node comes back in the role
+// that its own files tell, or that Promote left it.
 //
 // The error is ErrServer if the node lives, or does not come up; ErrSpec if
 // there is no such node; ErrStopped. A node that did not come up is dead.
@@ -97,15 +97,18 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 		return fmt.Errorf("start a server again: %w", err)
 	}
 	defer unlock()
-	if old.alive() {
+	if old.Alive() {
 		return fmt.Errorf("start %s again: %w: it is still alive, with pid %d; Kill it first", old.Name, ErrServer, old.Process.PID())
 	}
 	ctx, cancel := c.untilStop(ctx)
 	defer cancel()
-	n := &Node{Name: old.Name, Address: old.Address, index: old.index, ports: old.ports, dir: old.dir, log: old.log}
+	n := old.At(old.Address)
+	n.Dir, n.Log = old.Dir, old.Log
 	err = c.bringUp(ctx, n)
-	if d, ok := c.driver.(promoter); ok && err == nil {
-		err = d.rejoin(ctx, c, n)
+	if p, ok := c.backend.(backend.Promoter); ok && err == nil {
+		c.roles.Lock()
+		err = p.Rejoin(ctx, c.servers, n)
+		c.roles.Unlock()
 	}
 	if err != nil {
 		if n.Process != nil {
@@ -113,9 +116,7 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 		}
 		return fmt.Errorf("start %s again: %w", old.Name, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slots[node].node = n
+	c.servers.SetNode(n)
 	return nil
 }
 

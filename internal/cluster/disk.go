@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
@@ -50,7 +51,7 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 		if by <= 0 {
 			return fmt.Errorf("%w: a disk slower by %v is none; name a time", ErrSpec, by)
 		}
-		if err := c.spec.Suffers(scenario.AbilitySlowDisk); err != nil {
+		if err := c.spec.Supports(scenario.AbilitySlowDisk); err != nil {
 			return err
 		}
 		if c.shimmed(n) == nil {
@@ -91,17 +92,17 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	if err := missingTracer(); err != nil {
 		return "", err
 	}
-	if err := n.awake(); err != nil {
+	if err := n.Awake(); err != nil {
 		return "", err
 	}
-	said, err := os.OpenFile(filepath.Join(n.dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	said, err := os.OpenFile(filepath.Join(n.Dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
 	}
 	defer said.Close()
 	const calls = "fsync,fdatasync"
-	strace, err := c.run.Start(supervise.Command{
-		Name: n.Name + " strace", Path: lookup("strace"), Dir: n.dir, Stderr: said,
+	strace, err := c.servers.Run.Start(supervise.Command{
+		Name: n.Name + " strace", Path: backend.Lookup("strace"), Dir: n.Dir, Stderr: said,
 		Args: []string{
 			"-f", "-q", "-p", fmt.Sprint(n.Process.PID()), "-o", os.DevNull, "-e", "trace=" + calls,
 			"-e", fmt.Sprintf("inject=%s:delay_enter=%d", calls, max(1, by.Microseconds())),
@@ -112,7 +113,7 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	}
 	ctx, cancel := context.WithTimeout(ctx, detachLimit)
 	defer cancel()
-	err = n.until(ctx, func() (bool, error) {
+	err = n.Until(ctx, func() (bool, error) {
 		select {
 		case <-strace.Done():
 			return false, errors.Join(errors.New("strace has ended"), strace.Err())
@@ -129,7 +130,7 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	if c.tracers.by == nil {
 		c.tracers.by = map[int]tracer{}
 	}
-	c.tracers.by[n.index] = tracer{strace, n.Process}
+	c.tracers.by[n.Index] = tracer{strace, n.Process}
 	return fmt.Sprintf("strace (pid %d) holds up %s", strace.PID(), calls), nil
 }
 
@@ -185,7 +186,7 @@ func missingTracer() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("%w: a server's disk can be made slow on Linux only", ErrMachine)
 	}
-	if lookup("strace") == "" {
+	if backend.Lookup("strace") == "" {
 		return fmt.Errorf("%w: strace not found: apt-get install strace", ErrMachine)
 	}
 	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
@@ -193,7 +194,7 @@ func missingTracer() error {
 	case "3":
 		return fmt.Errorf("%w: kernel.yama.ptrace_scope=3 forbids to trace any process, until the machine is started again", ErrMachine)
 	case "1", "2":
-		if err == nil && !root() {
+		if err == nil && !backend.Root() {
 			return fmt.Errorf("%w: kernel.yama.ptrace_scope=%s allows root only to trace a server: sysctl kernel.yama.ptrace_scope=0", ErrMachine, strings.TrimSpace(string(scope)))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
@@ -22,7 +23,7 @@ func tracedBy(p *supervise.Process, tracer int) (bool, error) {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // the thread has ended
 		}
-		if err != nil || between(string(text), "\nTracerPid:\t", "\n") != strconv.Itoa(tracer) {
+		if err != nil || backend.Between(string(text), "\nTracerPid:\t", "\n") != strconv.Itoa(tracer) {
 			return false, err
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/backend"
+	"github.com/lockbench/lockbench/internal/backend/all"
 )
 
 // Report is what Diagnose found out.
@@ -42,8 +44,8 @@ func Diagnose(ctx context.Context, overrides map[string]string) Report {
 	}
 	r := Report{Backends: make([]Finding, len(Backends())), Machine: make([]Finding, len(probes))}
 	var wg sync.WaitGroup
-	for i, backend := range Backends() {
-		wg.Go(func() { r.Backends[i] = diagnoseBackend(backend, overrides[backend]) })
+	for i, name := range Backends() {
+		wg.Go(func() { r.Backends[i] = diagnoseBackend(name, overrides[name]) })
 	}
 	for i, probe := range probes {
 		wg.Go(func() {
@@ -56,33 +58,38 @@ func Diagnose(ctx context.Context, overrides map[string]string) Report {
 	return r
 }
 
-func diagnoseBackend(backend, override string) Finding {
-	f := Finding{Subject: backend}
-	b, err := Find(backend, override)
+func diagnoseBackend(name, override string) Finding {
+	f := Finding{Subject: name}
+	b, err := Find(name, override)
 	if err != nil {
 		f.Why = err.Error()
-		f.Mend = "name another server by --server " + backend + "=PATH, or none"
-		if m, ok := errors.AsType[*MissingError](err); ok {
+		f.Mend = "name another server by --server " + name + "=PATH, or none"
+		if m, ok := errors.AsType[*backend.MissingError](err); ok {
 			f.Why, f.Mend = m.What, m.Command
 		}
 		return f
 	}
-	f.Works, f.Found = true, strings.TrimSpace(b.Product+" "+b.Version)+" at "+b.Path
-	if cp := b.Extra["classpath"]; cp != "" {
-		jar, _, _ := strings.Cut(cp, string(filepath.ListSeparator))
-		f.Found = strings.TrimSpace(b.Product+" "+b.Version) + " at " + jar + ", java " + b.Extra["java"] + " at " + b.Path
-	}
-	// But for galera no topology needs more than the server: a sentinel is the same
-	// program.
-	topologies, lacks := Topologies(backend), ""
-	if slices.Contains(topologies, galera) {
-		if m, ok := errors.AsType[*MissingError](missingGalera(b)); ok {
-			topologies = slices.DeleteFunc(topologies, func(name string) bool { return name == galera })
-			lacks = fmt.Sprintf("; no galera, for %s: %s", m.What, m.Command)
+	f.Works = true
+	// A topology may need more than the server.
+	topologies, lacks := []string{}, ""
+	for _, topology := range Topologies(name) {
+		if m, ok := errors.AsType[*backend.MissingError](require(name, b, topology)); ok {
+			lacks += fmt.Sprintf("; no %s, for %s: %s", topology, m.What, m.Command)
+		} else {
+			topologies = append(topologies, topology)
 		}
 	}
-	f.Found += " (" + strings.Join(topologies, ", ") + lacks + ")"
+	f.Found = b.String() + " (" + strings.Join(topologies, ", ") + lacks + ")"
 	return f
+}
+
+// require returns what a topology lacks with this server, or nil.
+func require(name string, b backend.Binary, topology string) error {
+	found, err := all.Find(name)
+	if r, ok := found.(backend.Requiring); err == nil && ok {
+		return r.Require(b, topology)
+	}
+	return err
 }
 
 func probeProcessor(context.Context) Finding {

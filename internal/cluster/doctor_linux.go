@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"golang.org/x/sys/unix"
 )
 
@@ -82,10 +83,7 @@ func probeNetNamespaces(ctx context.Context) Finding {
 
 func probeNetem(ctx context.Context) Finding {
 	f := Finding{Subject: "tc netem"}
-	tc := lookup("tc")
-	if tc == "" {
-		tc = lookupIn("tc", "/sbin")
-	}
+	tc := backend.Lookup("tc")
 	if tc == "" {
 		f.Why, f.Mend = "tc was not found", "apt-get install --no-install-recommends iproute2"
 		return f
@@ -99,21 +97,12 @@ func probeNetem(ctx context.Context) Finding {
 	return f
 }
 
-func lookupIn(name string, dirs ...string) string {
-	for _, dir := range dirs {
-		if executable(dir+"/"+name) == nil {
-			return dir + "/" + name
-		}
-	}
-	return ""
-}
-
 // inNamespaces runs a program in new namespaces, with those of users where we
 // are not root.
 func inNamespaces(ctx context.Context, flags uintptr, program string, args ...string) error {
 	path := program
 	if !strings.HasPrefix(path, "/") {
-		if path = lookup(program); path == "" {
+		if path = backend.Lookup(program); path == "" {
 			return fmt.Errorf("the program %s was not found", program)
 		}
 	}

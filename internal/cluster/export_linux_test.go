@@ -18,21 +18,21 @@ func (c *Cluster) Bypasses() (list []string, err error) {
 		}
 		table += string(data)
 	}
-	nodes := slices.Concat(c.Nodes(), c.watchers)
+	nodes := c.servers.All()
 	var pids []int
 	for _, n := range nodes {
 		pids = append(pids, n.Process.PID())
 	}
 	for _, n := range c.Nodes() {
-		for _, p := range c.driver.(linked).links(c.spec.Topology) {
+		for _, p := range c.servers.Topology.Links {
 			for line := range strings.Lines(table) {
 				// The dialler's line, of a connection that is established.
 				f := strings.Fields(line)
-				if len(f) < 10 || f[3] != "01" || !strings.HasSuffix(f[2], fmt.Sprintf("0100007F:%04X", n.ports[p.place])) {
+				if len(f) < 10 || f[3] != "01" || !strings.HasSuffix(f[2], fmt.Sprintf("0100007F:%04X", n.Ports[p.Port])) {
 					continue
 				}
 				if pid, err := holderOf("socket:["+f[9]+"]", pids); err == nil {
-					list = append(list, fmt.Sprintf("%s to port %d of %s", nodes[slices.Index(pids, pid)].Name, n.ports[p.place], n.Name))
+					list = append(list, fmt.Sprintf("%s to port %d of %s", nodes[slices.Index(pids, pid)].Name, n.Ports[p.Port], n.Name))
 				}
 			}
 		}

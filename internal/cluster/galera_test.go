@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 	"github.com/lockbench/lockbench/internal/faultnet"
-	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // trio starts three servers that are all written to, with a table.
@@ -195,23 +193,4 @@ func TestGaleraCut(t *testing.T) {
 	}
 	healthy(t, c)
 	arrives(t, c, 1, 200)
-}
-
-// TestGaleraMissing: without the provider, or with a server that takes none, the
-// reason says what to do.
-func TestGaleraMissing(t *testing.T) {
-	testenv.NeedsServers(t, "mysql")
-	for _, b := range []cluster.Binary{{Product: "MySQL", Path: "/usr/sbin/mysqld"}, {Product: "MariaDB", Path: "/usr/sbin/mariadbd"}} {
-		err := cluster.MissingGalera(b)
-		if !errors.Is(err, cluster.ErrMissing) || !strings.Contains(err.Error(), "apt-get install") && !strings.Contains(err.Error(), "brew") {
-			t.Errorf("%s: %v", b.Product, err)
-		}
-	}
-	b, err := cluster.Find("mysql", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.MissingGalera(b); err != nil {
-		t.Errorf("here: %v (install it by `make servers`)", err)
-	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Info tells what runs: the nodes, and behind them those who watch them. The
+// Info lists what runs: the nodes, and behind them servers with other roles. The
 // logs' paths are absolute.
 func (c *Cluster) Info() scenario.ClusterInfo {
 	info := scenario.ClusterInfo{
 		Backend: c.spec.Backend, Topology: c.spec.Topology, Environment: "process",
-		Product: c.facts.product, Version: c.facts.version, Binary: c.binary.Path,
-		Durability: c.facts.durability, Settings: map[string]string{},
+		Product: c.facts.Product, Version: c.facts.Version, Binary: c.servers.Binary.Path,
+		Durability: c.facts.Durability, Settings: map[string]string{},
 		ReadyMS: c.readyIn.Milliseconds(),
 	}
-	for k, v := range c.settings {
+	for k, v := range c.servers.ReadBack {
 		info.Settings[k] = v
 	}
 	if c.preloaded() {
@@ -28,15 +28,11 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 	if c.keeper != nil {
 		info.Settings["keeper poll"] = fmt.Sprintf("%dms x %d", keeperPoll.Milliseconds(), keeperTries)
 	}
-	for _, n := range slices.Concat(c.Nodes(), c.watchers) {
-		node := scenario.NodeInfo{
-			Name: n.Name, Address: n.Address, PID: n.Process.PID(),
-			Command: slices.Clone(n.command), Log: n.log,
-		}
-		if n.watcher {
-			node.Role = scenario.RoleSentinel
-		}
-		info.Nodes = append(info.Nodes, node)
+	for _, n := range c.servers.All() {
+		info.Nodes = append(info.Nodes, scenario.NodeInfo{
+			Name: n.Name, Role: string(n.Role), Address: n.Address, PID: n.Process.PID(),
+			Command: slices.Clone(n.Command), Log: n.Log,
+		})
 	}
 	return info
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
 // keeperName is the keeper's name in its log, and among those who call servers.
@@ -29,28 +31,16 @@ type Decision struct {
 	What string
 }
 
-// kept is a driver whose servers do not choose their primary themselves, and can
-// be put into the hands of a keeper.
-type kept interface {
-	promoter
-	// answers is nil when a node answers a real request.
-	answers(ctx context.Context, c *Cluster, n *Node) error
-	// astray says why a node is not the primary's replica; "" if it is.
-	astray(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
-	// bringBack makes it one, whatever it was, and tells what it took.
-	bringBack(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
-}
-
 // keeper promotes a replica when the primary is silent, as controllers do in
 // production: it cannot know whether that one is dead, and does not wait to find
 // out. It reaches servers by their links, so who is cut off from the others is
 // cut off from it.
 type keeper struct {
-	c      *Cluster
-	driver kept
-	log    *os.File
-	end    context.CancelFunc
-	done   chan struct{}
+	c       *Cluster
+	backend backend.Supervised
+	log     *os.File
+	end     context.CancelFunc
+	done    chan struct{}
 
 	mu        sync.Mutex
 	decisions []Decision
@@ -69,13 +59,17 @@ func (c *Cluster) Decisions() []Decision {
 }
 
 func (c *Cluster) startKeeper() error {
-	path := filepath.Join(filepath.Dir(c.Nodes()[0].log), keeperName+".log")
+	b, ok := c.backend.(backend.Supervised)
+	if !ok {
+		return fmt.Errorf("%w: %s has a topology with a keeper, and cannot be supervised by one", ErrUnsupported, c.spec.Backend)
+	}
+	path := filepath.Join(filepath.Dir(c.Nodes()[0].Log), keeperName+".log")
 	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the keeper's log: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	c.keeper = &keeper{c: c, driver: c.driver.(kept), log: log, end: end, done: make(chan struct{})}
+	c.keeper = &keeper{c: c, backend: b, log: log, end: end, done: make(chan struct{})}
 	go c.keeper.run(ctx)
 	return nil
 }
@@ -97,9 +91,9 @@ func (k *keeper) run(ctx context.Context) {
 	k.note("it asks every %v, and takes a primary for dead that leaves %d questions unanswered for %v each", keeperPoll, keeperTries, keeperPatience)
 	var watched, silent int
 	for {
-		primary := k.view(int(k.c.primary.Load()))
-		if primary.index != watched { // somebody else has promoted one
-			watched, silent = primary.index, 0
+		primary := k.view(k.c.servers.Primary())
+		if primary.Index != watched { // somebody else has promoted one
+			watched, silent = primary.Index, 0
 		}
 		if err := k.ask(ctx, primary); err == nil {
 			silent = 0
@@ -122,12 +116,12 @@ func (k *keeper) run(ctx context.Context) {
 // view is a node as the keeper reaches it.
 func (k *keeper) view(node int) *Node {
 	n := k.c.Nodes()[node]
-	return &Node{Name: n.Name, Address: k.c.peer(n.ports[0]), index: n.index, ports: n.ports}
+	return n.At(k.c.servers.Peer(n.Ports[0]))
 }
 
 func (k *keeper) others(primary *Node) (list []*Node) {
 	for i := range k.c.spec.Nodes {
-		if i != primary.index {
+		if i != primary.Index {
 			list = append(list, k.view(i))
 		}
 	}
@@ -137,14 +131,14 @@ func (k *keeper) others(primary *Node) (list []*Node) {
 func (k *keeper) ask(ctx context.Context, n *Node) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
-	return k.driver.answers(ctx, k.c, n)
+	return k.backend.Answers(ctx, k.c.servers, n)
 }
 
 // replace promotes the first that can be.
 func (k *keeper) replace(ctx context.Context, old *Node, silent int) {
 	for _, n := range k.others(old) {
 		k.change(ctx, old, func(ctx context.Context) {
-			if err := k.driver.promote(ctx, k.c, n, false); err != nil {
+			if err := k.backend.Promote(ctx, k.c.servers, n, false); err != nil {
 				k.note("%s cannot take the place of %s: %v", n.Name, old.Name, err)
 				return
 			}
@@ -156,16 +150,16 @@ func (k *keeper) replace(ctx context.Context, old *Node, silent int) {
 // bringBack makes a replica of whoever answers and is none.
 func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 	for _, n := range k.others(primary) {
-		if why := k.astray(ctx, n, primary); why == "" {
+		if why := k.misplaced(ctx, n, primary); why == "" {
 			continue
 		}
 		k.change(ctx, primary, func(ctx context.Context) {
 			// Somebody else may have seen to it meanwhile.
-			why := k.astray(ctx, n, primary)
+			why := k.misplaced(ctx, n, primary)
 			if why == "" {
 				return
 			}
-			how, err := k.driver.bringBack(ctx, k.c, n, primary)
+			how, err := k.backend.BringBack(ctx, k.c.servers, n, primary)
 			if err != nil {
 				k.note("%s (%s) cannot be made a replica of %s: %v", n.Name, why, primary.Name, err)
 				return
@@ -175,11 +169,11 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 	}
 }
 
-// astray says why a node that answers is no replica.
-func (k *keeper) astray(ctx context.Context, n, primary *Node) string {
+// misplaced says why a node that answers is no replica.
+func (k *keeper) misplaced(ctx context.Context, n, primary *Node) string {
 	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
-	why, err := k.driver.astray(ctx, k.c, n, primary)
+	why, err := k.backend.Misplaced(ctx, k.c.servers, n, primary)
 	if err != nil {
 		return "" // it does not answer, and nothing depends on it
 	}
@@ -193,7 +187,7 @@ func (k *keeper) change(ctx context.Context, primary *Node, do func(context.Cont
 	defer cancel()
 	k.c.roles.Lock()
 	defer k.c.roles.Unlock()
-	if int(k.c.primary.Load()) == primary.index && ctx.Err() == nil {
+	if k.c.servers.Primary() == primary.Index && ctx.Err() == nil {
 		do(ctx)
 	}
 }

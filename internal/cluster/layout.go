@@ -1,17 +1,18 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// layOut gives every node, and every watcher, its name, folder, ports and log.
+// layOut gives every server its name, folder, ports and log.
 func (c *Cluster) layOut() error {
-	logs := c.spec.LogDir
-	if logs == "" {
-		logs = c.dir
-	}
+	logs := cmp.Or(c.spec.LogDir, c.servers.Dir)
 	logs, err := filepath.Abs(logs)
 	if err != nil {
 		return err
@@ -19,34 +20,39 @@ func (c *Cluster) layOut() error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of logs: %w", err)
 	}
-	var watchers int
-	if d, ok := c.driver.(watched); ok {
-		watchers = d.watchers(c.spec.Topology)
+	t := c.servers.Topology
+	roles := slices.Concat(slices.Repeat([]backend.Role{backend.RoleNode}, c.spec.Nodes), slices.Repeat([]backend.Role{backend.RoleWatcher}, t.Watchers))
+	if t.Proxied {
+		roles = append(roles, slices.Repeat([]backend.Role{backend.RoleProxy}, c.spec.Nodes)...)
 	}
-	each := c.driver.ports(c.spec.Topology)
-	ports, err := freePorts((c.spec.Nodes + watchers) * each)
+	ports, err := freePorts(len(roles) * t.Ports)
 	if err != nil {
 		return err
 	}
-	for i := range c.spec.Nodes + watchers {
-		n := &Node{Name: c.spec.Backend, index: i, ports: ports[i*each : (i+1)*each]}
-		if c.spec.Nodes > 1 {
-			n.Name = fmt.Sprintf("%s-%d", c.spec.Backend, i+1)
+	index := map[backend.Role]int{}
+	for i, role := range roles {
+		n := &Node{Name: c.spec.Backend, Role: role, Index: index[role], Ports: ports[i*t.Ports : (i+1)*t.Ports]}
+		index[role]++
+		switch {
+		case role != backend.RoleNode:
+			n.Name = fmt.Sprintf("%s-%s-%d", c.spec.Backend, role, n.Index+1)
+		case c.spec.Nodes > 1:
+			n.Name = fmt.Sprintf("%s-%d", c.spec.Backend, n.Index+1)
 		}
-		if i >= c.spec.Nodes {
-			n.index, n.watcher = i-c.spec.Nodes, true
-			n.Name = fmt.Sprintf("%s-sentinel-%d", c.spec.Backend, n.index+1)
-		}
-		n.dir = filepath.Join(c.dir, fmt.Sprint(i+1))
-		if err := os.Mkdir(n.dir, 0o700); err != nil {
+		n.Dir = filepath.Join(c.servers.Dir, fmt.Sprint(i+1))
+		if err := os.Mkdir(n.Dir, 0o700); err != nil {
 			return fmt.Errorf("make a data folder: %w", err)
 		}
-		n.log = filepath.Join(logs, n.Name+".log")
-		n.Address = loopback(n.ports[0])
-		if n.watcher {
-			c.watchers = append(c.watchers, n)
-		} else {
-			c.slots = append(c.slots, &slot{node: n})
+		n.Log = filepath.Join(logs, n.Name+".log")
+		n.Address = backend.Loopback(n.Ports[0])
+		switch role {
+		case backend.RoleWatcher:
+			c.servers.Watchers = append(c.servers.Watchers, n)
+		case backend.RoleProxy:
+			c.servers.Proxies = append(c.servers.Proxies, n)
+		default:
+			c.servers.SetNode(n)
+			c.slots = append(c.slots, &slot{})
 		}
 	}
 	return nil

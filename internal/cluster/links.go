@@ -12,34 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/faultnet"
 )
-
-// linkHost is where a cluster's servers find one another if their links run
-// through proxies: at the ports of their own, but on another of the machine's
-// loopback addresses, so that whoever goes by ports finds nothing changed. It is
-// but for its last letter the address that clients use, see readdresser.
-const linkHost, clientHost = "127.0.0.9", "127.0.0.1"
-
-// linked is a driver whose servers, in some topology, call one another.
-type linked interface {
-	// links tells which of a node's ports others call; none in a topology whose
-	// servers know nothing of one another.
-	links(topology string) []linkPort
-}
-
-// linkPort is a port that other servers call.
-type linkPort struct {
-	place int // among the node's ports
-	// callsBack: who calls tells the address where he listens himself, and is
-	// called back there. It has to be that of his link.
-	callsBack bool
-	// from is the address that who calls is seen to call from, where that is how
-	// others find him; "" is any.
-	from string
-	// awaited is for how long who calls would try again while nobody listens.
-	awaited time.Duration
-}
 
 // links are the ways between a cluster's servers, each with a proxy of its own.
 type links struct {
@@ -66,28 +41,17 @@ type way struct {
 	port     int
 }
 
-// noLinks says why there are no links that could be cut between such servers, or
+// noLinks is why the servers of a topology have no links that could be cut, or
 // nil.
-func noLinks(d driver, topology string) error {
-	if l, ok := d.(linked); !ok || len(l.links(topology)) == 0 {
-		return fmt.Errorf("%w: the servers of this topology (%s) do not talk to one another", ErrUnsupported, topology)
+func noLinks(t backend.Topology) error {
+	if len(t.Links) == 0 {
+		return fmt.Errorf("%w: the servers of this topology (%s) do not talk to one another", ErrUnsupported, t.Name)
 	}
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("%w: only Linux tells which server a connection comes from", ErrUnsupported)
 	}
 	return nil
 }
-
-// peerHost is where other servers, and the keeper, find a node.
-func (c *Cluster) peerHost() string {
-	if c.links == nil {
-		return clientHost
-	}
-	return linkHost
-}
-
-// peer is the address at which they find one of its ports.
-func (c *Cluster) peer(port int) string { return net.JoinHostPort(c.peerHost(), strconv.Itoa(port)) }
 
 // openLinks begins to listen in the servers' place, before any of them starts.
 func (c *Cluster) openLinks() error {
@@ -97,20 +61,21 @@ func (c *Cluster) openLinks() error {
 	if c.spec.Keeper {
 		callers, l.pids[keeperName] = []string{keeperName}, os.Getpid()
 	}
-	for _, n := range slices.Concat(c.Nodes(), c.watchers) {
+	c.servers.PeerHost = backend.LinkHost
+	for _, n := range c.servers.All() {
 		callers = append(callers, n.Name)
 	}
 	for _, n := range c.Nodes() {
-		for _, p := range c.driver.(linked).links(c.spec.Topology) {
-			if err := l.open(n.Name, n.ports[p.place], p, callers); err != nil {
+		for _, p := range c.servers.Topology.Links {
+			if err := l.open(n.Name, n.Ports[p.Port], p, callers); err != nil {
 				return err
 			}
 		}
 	}
-	for _, n := range c.watchers {
-		f, err := openFront(n.Address, c.peer(n.ports[0]))
+	for _, n := range c.servers.Watchers {
+		f, err := openFront(n.Address, c.servers.Peer(n.Ports[0]))
 		if err != nil {
-			return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, n.Name, err)
+			return fmt.Errorf("%w: listen in place of %s: %w", backend.ErrPortTaken, n.Name, err)
 		}
 		l.fronts = append(l.fronts, f)
 	}
@@ -118,19 +83,19 @@ func (c *Cluster) openLinks() error {
 }
 
 // open makes the ways to one port.
-func (l *links) open(to string, port int, p linkPort, callers []string) error {
-	gate, err := net.Listen("tcp", net.JoinHostPort(linkHost, strconv.Itoa(port)))
+func (l *links) open(to string, port int, p backend.Link, callers []string) error {
+	gate, err := net.Listen("tcp", net.JoinHostPort(backend.LinkHost, strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("%w: listen in place of %s: %w", errPortTaken, to, err)
+		return fmt.Errorf("%w: listen in place of %s: %w", backend.ErrPortTaken, to, err)
 	}
 	l.gates = append(l.gates, gate)
 	for _, from := range callers {
-		proxy := faultnet.NewProxy(loopback(port))
-		proxy.Patience, proxy.From = p.awaited, p.from
+		proxy := faultnet.NewProxy(backend.Loopback(port))
+		proxy.Patience, proxy.From = p.Awaited, p.From
 		l.ways[way{from, to, port}] = proxy
 	}
 	l.serves.Go(func() {
-		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, p.callsBack) }) })
+		accept(gate, func(conn net.Conn) { l.serves.Go(func() { l.lead(conn, to, port, p.CallsBack) }) })
 	})
 	return nil
 }
@@ -162,7 +127,7 @@ func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
 		return
 	}
 	if callsBack {
-		conn = &readdressed{Conn: conn, readdresser: readdresser{from: clientHost, to: linkHost}}
+		conn = &readdressed{Conn: conn, readdresser: readdresser{from: backend.ClientHost, to: backend.LinkHost}}
 	}
 	proxy.Serve(conn)
 }

@@ -15,7 +15,7 @@ import (
 //
 // The error is ErrUnsupported where servers have no links, or where these do not
 // run through proxies (see Spec.Links); ErrSpec for a side that does not exist
-// or leaves nobody on the other; ErrStopped. Nothing is cut then.
+// or leaves no server on the other; ErrStopped. Nothing is cut then.
 func (c *Cluster) CutLinks(ctx context.Context, id string, side []int, rule faultnet.Rule) (how string, err error) {
 	if err := c.cutLinks(ctx, id, side, rule); err != nil {
 		return "", fmt.Errorf("cut links of %s: %w", c.spec.Backend, err)
@@ -24,7 +24,7 @@ func (c *Cluster) CutLinks(ctx context.Context, id string, side []int, rule faul
 }
 
 func (c *Cluster) cutLinks(ctx context.Context, id string, side []int, rule faultnet.Rule) error {
-	if err := noLinks(c.driver, c.spec.Topology); err != nil {
+	if err := noLinks(c.servers.Topology); err != nil {
 		return err
 	}
 	if c.links == nil {
@@ -38,7 +38,7 @@ func (c *Cluster) cutLinks(ctx context.Context, id string, side []int, rule faul
 		}
 		inside[nodes[node].Name] = true
 	}
-	if len(inside) == 0 || len(inside) == len(nodes) && len(c.watchers) == 0 {
+	if len(inside) == 0 || len(inside) == len(nodes) && len(c.servers.Watchers) == 0 {
 		return fmt.Errorf("%w: %d of %d nodes on one side leave no link to cut", ErrSpec, len(inside), len(nodes))
 	}
 	if err := ctx.Err(); err != nil {

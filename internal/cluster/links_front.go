@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
 // front stands before a server that tells clients where others are (a sentinel),
@@ -52,7 +54,7 @@ func (f *front) serve(client net.Conn, upstream string) {
 		}
 		_ = server.(*net.TCPConn).CloseWrite() // its last answer may be under way
 	})
-	_, _ = io.Copy(client, &readdressed{Conn: server, readdresser: readdresser{from: linkHost, to: clientHost}})
+	_, _ = io.Copy(client, &readdressed{Conn: server, readdresser: readdresser{from: backend.LinkHost, to: backend.ClientHost}})
 }
 
 // keep notes a connection, to be closed with the front.

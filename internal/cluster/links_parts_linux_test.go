@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
@@ -22,7 +23,7 @@ func TestReaddresser(t *testing.T) {
 	} {
 		for i := range len(in) + 1 {
 			for j := i; j <= len(in); j++ {
-				out, r := []byte(in), readdresser{from: linkHost, to: clientHost}
+				out, r := []byte(in), readdresser{from: backend.LinkHost, to: backend.ClientHost}
 				for _, piece := range [][]byte{out[:i], out[i:j], out[j:]} {
 					r.turn(piece)
 				}
@@ -124,20 +125,5 @@ func TestHungUp(t *testing.T) {
 	l.lift("cut")
 	if l.whichever("c", port) == nil || l.whichever("d", port) != nil {
 		t.Error("without rules every way to c, and none to d")
-	}
-}
-
-func TestGTIDs(t *testing.T) {
-	has, err := gtids("0-1-57,0-2-60,3-1-4")
-	if err != nil || len(has) != 3 || has[gtid{"0", "2"}] != 60 || has[gtid{"3", "1"}] != 4 {
-		t.Errorf("%v, %v", has, err)
-	}
-	if has, err := gtids(""); err != nil || len(has) != 0 {
-		t.Errorf("of nothing: %v, %v", has, err)
-	}
-	for _, bad := range []string{"0-1", "0-1-x", "0-1-2-3", "0"} {
-		if _, err := gtids(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
 	}
 }

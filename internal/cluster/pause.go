@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 )
 
 // Pause stops a node by SIGSTOP, as a frozen machine does: its connections stay
@@ -53,31 +52,9 @@ func (c *Cluster) Resume(ctx context.Context, node int) error {
 	if err := n.Process.Signal(syscall.SIGCONT); err != nil {
 		return fmt.Errorf("resume a server: %w", err)
 	}
-	err = n.until(ctx, func() (bool, error) { return !n.paused(), nil })
+	err = n.Until(ctx, func() (bool, error) { return !n.Paused(), nil })
 	if err != nil {
 		return fmt.Errorf("resume %s: %w", n.Name, err)
 	}
 	return nil
-}
-
-// until asks again and again whether something holds, while the process lives.
-func (n *Node) until(ctx context.Context, holds func() (bool, error)) error {
-	again := time.NewTicker(500 * time.Microsecond)
-	defer again.Stop()
-	for {
-		ok, err := holds()
-		if !n.alive() {
-			return os.ErrProcessDone
-		}
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-again.C:
-		case <-n.Process.Done():
-			return os.ErrProcessDone
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"strconv"
-)
 
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	"github.com/lockbench/lockbench/internal/backend"
+)
 
 // freePorts draws count ports that nobody listens on. They lie outside the
 // range from which the system gives ports to outgoing connections, so that
@@ -25,7 +24,7 @@ func freePorts(count int) ([]int, error) {
 			continue
 		}
 		seen[p] = true
-		l, err := net.Listen("tcp", loopback(p))
+		l, err := net.Listen("tcp", backend.Loopback(p))
 		if err != nil {
 			continue
 		}

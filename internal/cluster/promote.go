@@ -2,27 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// ErrNotFenced: the old primary lives, and may take writes.
-var ErrNotFenced = errors.New("the old primary may still take writes")
-
-// promoter is a driver whose servers leave it to us which of them may be
-// written to. Its methods do nothing in topologies where they need no such
-// thing, or say ErrUnsupported.
-type promoter interface {
-	// promote makes n the one that takes writes; c.roles is held. With fenced,
-	// only if the last one is known to take no more.
-	promote(ctx context.Context, c *Cluster, n *Node, fenced bool) error
-	// fence makes n refuse writes.
-	fence(ctx context.Context, c *Cluster, n *Node) error
-	// rejoin gives a node that was started again its part.
-	rejoin(ctx context.Context, c *Cluster, n *Node) error
-}
-
-// Promote makes a replica of a replicated mysql the primary, once the old one is
+// Promote makes a replica the primary, once the old one is
 // dead or fenced: it applies what it has received of the old one's writes, takes
 // nothing more from it, and takes writes itself. What the old one had not sent
 // is lost. An old primary that lives follows the new one from then on; so does
@@ -43,32 +28,31 @@ func (c *Cluster) PromoteUnfenced(ctx context.Context, node int) error {
 }
 
 func (c *Cluster) promote(ctx context.Context, node int, fenced bool) error {
-	return c.giveRole(ctx, "promote", node, func(ctx context.Context, p promoter, n *Node) error {
-		return p.promote(ctx, c, n, fenced)
+	return c.giveRole(ctx, "promote", node, func(ctx context.Context, p backend.Promoter, n *Node) error {
+		return p.Promote(ctx, c.servers, n, fenced)
 	})
 }
 
-// Fence makes a node of a replicated mysql refuse writes, and returns when no
-// write is under way there any more. Everybody else still reads from it; locks
-// of its connections (GET_LOCK) remain. The error is as that of Promote.
+// Fence makes a primary reject writes, and returns when no
+// write is under way there any more. Clients still read from it. The error is as that of Promote.
 func (c *Cluster) Fence(ctx context.Context, node int) error {
-	return c.giveRole(ctx, "fence", node, func(ctx context.Context, p promoter, n *Node) error {
-		return p.fence(ctx, c, n)
+	return c.giveRole(ctx, "fence", node, func(ctx context.Context, p backend.Promoter, n *Node) error {
+		return p.Fence(ctx, c.servers, n)
 	})
 }
 
-// giveRole changes a living node's role while nobody else changes any.
-func (c *Cluster) giveRole(ctx context.Context, verb string, node int, do func(context.Context, promoter, *Node) error) error {
+// giveRole changes a living node's role while no other role changes.
+func (c *Cluster) giveRole(ctx context.Context, verb string, node int, do func(context.Context, backend.Promoter, *Node) error) error {
 	n, unlock, err := c.take(ctx, node)
 	if err != nil {
 		return fmt.Errorf("%s a server: %w", verb, err)
 	}
 	defer unlock()
-	p, ok := c.driver.(promoter)
+	p, ok := c.backend.(backend.Promoter)
 	switch {
 	case !ok:
 		err = fmt.Errorf("%w: a %s %s gives out its roles itself", ErrUnsupported, c.spec.Backend, c.spec.Topology)
-	case !n.alive():
+	case !n.Alive():
 		err = fmt.Errorf("%w: it is dead; Restart it", ErrServer)
 	default:
 		ctx, cancel := c.untilStop(ctx)

@@ -69,7 +69,7 @@ func sameWords(a, b string) bool {
 }
 
 // TestSuffers: settings decide too.
-func TestSuffers(t *testing.T) {
+func TestSupports(t *testing.T) {
 	for _, tt := range []struct {
 		backend, action string
 		settings        map[string]string
@@ -98,7 +98,7 @@ func TestSuffers(t *testing.T) {
 		{"zookeeper", "full", nil, "no limit"},
 		{"mysql", "full", nil, "disk"},
 	} {
-		err := cluster.Spec{Backend: tt.backend, Settings: tt.settings}.Suffers(tt.action)
+		err := cluster.Spec{Backend: tt.backend, Settings: tt.settings}.Supports(tt.action)
 		if tt.reason == "" && err != nil || tt.reason != "" && (!errors.Is(err, cluster.ErrUnsupported) || !strings.Contains(err.Error(), tt.reason)) {
 			t.Errorf("%s %s with %v: %v, want %q", tt.backend, tt.action, tt.settings, err, tt.reason)
 		}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/backend"
 )
 
 // Whoever waits for a server that somebody else has in hand waits no longer than
 // his context lasts, and than the cluster; one that is free is had at once.
 func TestTakeWaitsNoLongerThanItsContext(t *testing.T) {
-	c := &Cluster{slots: []*slot{{node: &Node{Name: "redis-1"}}}, stopping: make(chan struct{})}
+	c := &Cluster{slots: []*slot{{}}, servers: &backend.Cluster{}, stopping: make(chan struct{})}
+	c.servers.SetNode(&Node{Name: "redis-1"})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	n, unlock, err := c.take(ended, 0)

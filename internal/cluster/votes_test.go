@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/backend"
+	"github.com/lockbench/lockbench/internal/backend/all"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // imitated is a quorum of processes that live, at addresses where the test
 // answers for them. An empty address is a dead process's.
-func imitated(t *testing.T, d driver, addresses []string) *Cluster {
+func imitated(t *testing.T, name string, addresses []string) *Cluster {
 	t.Helper()
 	run, err := supervise.Begin("")
 	if err != nil {
@@ -26,7 +28,14 @@ func imitated(t *testing.T, d driver, addresses []string) *Cluster {
 			t.Error(err)
 		}
 	})
-	c := &Cluster{spec: Spec{Topology: "quorum", Nodes: len(addresses)}, driver: d}
+	b, err := all.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{
+		spec: Spec{Topology: "quorum", Nodes: len(addresses)}, backend: b,
+		servers: &backend.Cluster{Backend: name, Topology: backend.Topology{Name: "quorum"}},
+	}
 	for i, address := range addresses {
 		p, err := run.Start(supervise.Command{Name: "bystander", Path: "/bin/sh", StdinPipe: true, Args: []string{"-c", "read forever"}})
 		if err != nil {
@@ -37,7 +46,7 @@ func imitated(t *testing.T, d driver, addresses []string) *Cluster {
 				t.Fatal(err)
 			}
 		}
-		c.slots = append(c.slots, &slot{node: &Node{Name: fmt.Sprint("member-", i), Address: address, Process: p, index: i}})
+		c.servers.SetNode(&Node{Name: fmt.Sprint("member-", i), Address: address, Process: p, Index: i})
 	}
 	return c
 }
@@ -90,7 +99,7 @@ func TestEtcdVotes(t *testing.T) {
 				defer s.Close()
 				addresses = append(addresses, strings.TrimPrefix(s.URL, "http://"))
 			}
-			checkLeader(t, imitated(t, etcd{}, addresses), tt.want)
+			checkLeader(t, imitated(t, "etcd", addresses), tt.want)
 		})
 	}
 }
@@ -150,7 +159,7 @@ func TestZooKeeperVotes(t *testing.T) {
 					}
 				}()
 			}
-			checkLeader(t, imitated(t, zookeeper{}, addresses), tt.want)
+			checkLeader(t, imitated(t, "zookeeper", addresses), tt.want)
 		})
 	}
 }

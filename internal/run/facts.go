@@ -58,7 +58,7 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 	// Clients' connections carry what needs nothing of the servers.
 	if needs := k.About().Needs; needs != "" {
 		spec := cluster.Spec{Backend: backend, Topology: topology, Settings: settings}
-		if err := spec.Suffers(needs); err != nil {
+		if err := spec.Supports(needs); err != nil {
 			return err
 		}
 	}

@@ -39,13 +39,13 @@ func rigFor(sc scenario.Scenario, spec cluster.Spec) (r rig) {
 		if kind.OnClient() {
 			continue
 		}
-		if kind.About().Links && spec.Suffers(scenario.AbilityLinks) == nil {
+		if kind.About().Links && spec.Supports(scenario.AbilityLinks) == nil {
 			r.links = true
 		}
 		// What makes a clock settable makes a disk slow, too, at less cost than
 		// the alternative.
 		if kind.About().Prepared &&
-			spec.Suffers(scenario.AbilityClock) == nil && cluster.Missing(scenario.AbilityClock) == nil {
+			spec.Supports(scenario.AbilityClock) == nil && cluster.Missing(scenario.AbilityClock) == nil {
 			r.clock = true
 		}
 	}

@@ -1,0 +1,101 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/lockbench/lockbench/internal/backend"
+)
+
+// do executes statements one after another, as an administrator.
+func do(ctx context.Context, n *backend.Node, statements ...string) error {
+	db, err := open(n)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// askPairs asks for rows of a name and a value.
+func askPairs(ctx context.Context, n *backend.Node, query string) (map[string]string, error) {
+	all := map[string]string{}
+	err := queryRows(ctx, n, query, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		all[name] = value
+		return err
+	})
+	return all, err
+}
+
+// askRow asks for one row, by the names of its columns; nil if there is none.
+func askRow(ctx context.Context, n *backend.Node, query string) (row map[string]string, err error) {
+	err = queryRows(ctx, n, query, func(rows *sql.Rows) error {
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		values := make([]sql.NullString, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		row = map[string]string{}
+		err = rows.Scan(into...)
+		for i, name := range names {
+			row[name] = values[i].String
+		}
+		return err
+	})
+	return row, err
+}
+
+func queryRows(ctx context.Context, n *backend.Node, query string, take func(*sql.Rows) error) error {
+	db, err := open(n)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(ctx, backend.AskLimit)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := take(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// open opens connections for one question.
+func open(n *backend.Node) (*sql.DB, error) {
+	cfg := mysqldriver.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", n.Address
+	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = backend.AskLimit, backend.AskLimit, backend.AskLimit
+	// What goes wrong comes back as an error; a server that is starting
+	// refuses many times.
+	cfg.Logger = log.New(io.Discard, "", 0)
+	connector, err := mysqldriver.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	db.SetConnMaxLifetime(time.Minute)
+	return db, nil
+}

@@ -1,0 +1,128 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/backend"
+)
+
+// answer is what a redis said to one command of several.
+type answer struct {
+	words   []string
+	refused string // its error, if it is one
+}
+
+// encode is a command as it is sent.
+func encode(command []string) string {
+	var req strings.Builder
+	fmt.Fprintf(&req, "*%d\r\n", len(command))
+	for _, word := range command {
+		fmt.Fprintf(&req, "$%d\r\n%s\r\n", len(word), word)
+	}
+	return req.String()
+}
+
+// send sends commands on one connection, and returns their answers in
+// order. Those that were carried out count as asked by us.
+func send(ctx context.Context, n *backend.Node, commands ...[]string) (answers []answer, err error) {
+	var req strings.Builder
+	for _, command := range commands {
+		req.WriteString(encode(command))
+	}
+	err = backend.Ask(ctx, n.Address, req.String(), func(r *bufio.Reader) error {
+		for _, command := range commands {
+			a := answer{}
+			if first, err := r.Peek(1); err != nil {
+				return err
+			} else if first[0] == '-' {
+				line, err := r.ReadString('\n')
+				if err != nil {
+					return err
+				}
+				a.refused = strings.TrimSpace(line[1:])
+			} else if a.words, err = readReply(r); err != nil {
+				return err
+			} else {
+				n.Asked(counterOf(command), 1)
+			}
+			answers = append(answers, a)
+		}
+		return nil
+	})
+	return answers, err
+}
+
+// order sends one command, whose refusal is an error.
+func order(ctx context.Context, n *backend.Node, command []string) error {
+	answers, err := send(ctx, n, command)
+	if err == nil && answers[0].refused != "" {
+		err = errors.New("it answers " + answers[0].refused)
+	}
+	return err
+}
+
+// counterOf is the name under which a server counts a command.
+func counterOf(command []string) string {
+	name := strings.ToLower(command[0])
+	if len(command) > 1 && (name == "config" || name == "client") {
+		name += "|" + strings.ToLower(command[1])
+	}
+	return name
+}
+
+func (Backend) Put(ctx context.Context, n *backend.Node, key string) error {
+	return order(ctx, n, []string{"SET", key, "1"})
+}
+
+func (Backend) Holds(ctx context.Context, n *backend.Node, key string) (bool, error) {
+	answers, err := send(ctx, n, []string{"EXISTS", key})
+	if err != nil {
+		return false, err
+	}
+	return slices.Equal(answers[0].words, []string{"1"}), nil
+}
+
+func (Backend) Flush(ctx context.Context, n *backend.Node) (how string, err error) {
+	return "FLUSHALL", order(ctx, n, []string{"FLUSHALL", "SYNC"})
+}
+
+// closeClients closes the connections of those that are neither replicas,
+// masters or sentinels, nor we. (To close them by type would close those of the
+// sentinels, and spare those that wait for messages.)
+func (Backend) CloseClients(ctx context.Context, _ *backend.Cluster, n *backend.Node) (closed int, err error) {
+	answers, err := send(ctx, n, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"})
+	if err != nil {
+		return 0, err
+	}
+	if len(answers[0].words) != 1 || len(answers[1].words) != 1 {
+		return 0, fmt.Errorf("it lists its clients by %.200q", answers)
+	}
+	var kills [][]string
+	for line := range strings.Lines(answers[1].words[0]) {
+		client := map[string]string{}
+		for _, field := range strings.Fields(line) {
+			name, value, _ := strings.Cut(field, "=")
+			client[name] = value
+		}
+		if client["id"] == answers[0].words[0] || strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["name"], "sentinel-") {
+			continue
+		}
+		if _, err := strconv.ParseUint(client["id"], 10, 64); err != nil {
+			return 0, fmt.Errorf("it lists a client by %.200q", line)
+		}
+		kills = append(kills, []string{"CLIENT", "KILL", "ID", client["id"]})
+	}
+	answers, err = send(ctx, n, kills...)
+	for _, a := range answers {
+		if slices.Equal(a.words, []string{"1"}) {
+			closed++
+		}
+	}
+	return closed, err
+}
