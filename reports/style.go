@@ -10,6 +10,9 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/lockbench/lockbench/internal/backend"
+	"github.com/lockbench/lockbench/internal/backend/all"
 )
 
 // look is how one subject is drawn in every plot: the backend decides colour and
@@ -22,14 +25,6 @@ type look struct {
 }
 
 func looks(es []*experiment) map[string]look {
-	colors := map[string]color.Color{
-		"redis": rgb(0xC8, 0x46, 0x00), "etcd": rgb(0x00, 0x66, 0xA8), "zookeeper": rgb(0x00, 0x8F, 0x68),
-		"memcached": rgb(0xB8, 0x52, 0x91), "mysql": rgb(0xD9, 0x92, 0x00), reference: rgb(0x55, 0x55, 0x55),
-	}
-	shapes := map[string]draw.GlyphDrawer{
-		"redis": draw.CircleGlyph{}, "etcd": draw.BoxGlyph{}, "zookeeper": draw.PyramidGlyph{},
-		"memcached": diamond{}, "mysql": ring{}, reference: plus(),
-	}
 	dashes := [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}, {vg.Points(8), vg.Points(3), vg.Points(2), vg.Points(3)}, {vg.Points(12), vg.Points(4)}}
 	out := map[string]look{}
 	used := map[string]int{}
@@ -42,15 +37,29 @@ func looks(es []*experiment) map[string]look {
 			if rs := e.of(name); len(rs) > 0 {
 				backend = rs[0].Backend
 			}
-			l := look{color: colors[backend], shape: shapes[backend], dash: dashes[used[backend]%len(dashes)]}
-			if l.color == nil {
-				l.color, l.shape = color.Color(color.Black), draw.GlyphDrawer(draw.SquareGlyph{})
-			}
+			l := look{dash: dashes[used[backend]%len(dashes)]}
+			l.color, l.shape = styleOf(backend)
 			used[backend]++
 			out[name] = l
 		}
 	}
 	return out
+}
+
+// styleOf returns the colour and glyph of a backend.
+func styleOf(name string) (color.Color, draw.GlyphDrawer) {
+	d := all.Describe(name)
+	switch {
+	case name == reference:
+		return rgb(0x55, 0x55, 0x55), plus()
+	case d.Name == "":
+		return color.Black, draw.SquareGlyph{}
+	}
+	shapes := map[backend.Glyph]draw.GlyphDrawer{
+		backend.Circle: draw.CircleGlyph{}, backend.Box: draw.BoxGlyph{}, backend.Pyramid: draw.PyramidGlyph{},
+		backend.Diamond: diamond{}, backend.Ring: ring{}, backend.Triangle: draw.TriangleGlyph{}, backend.Square: draw.SquareGlyph{},
+	}
+	return d.Color, shapes[d.Glyph]
 }
 
 func rgb(r, g, b uint8) color.Color { return color.NRGBA{r, g, b, 0xff} }

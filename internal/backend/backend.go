@@ -123,6 +123,7 @@ type Topology struct {
 
 	Leaderless bool // no server leads the others
 	OwnKeys    bool // each server has keys of its own
+	Majority   bool // most of the servers decide, and the others can be missed
 	Keeper     bool // servers do not replace a primary; lockbench's keeper does
 }
 
@@ -175,8 +176,6 @@ const (
 	Pyramid
 	Diamond
 	Ring
-	Plus
-	Cross
 	Triangle
 )
 
@@ -185,7 +184,7 @@ const (
 func SingleOrQuorum(singlePorts, quorumPorts int, links ...Link) []Topology {
 	return []Topology{
 		{Name: "single", Nodes: []int{1}, Ports: singlePorts},
-		{Name: "quorum", Nodes: []int{3, 5}, Ports: quorumPorts, Links: links},
+		{Name: "quorum", Nodes: []int{3, 5}, Ports: quorumPorts, Links: links, Majority: true},
 	}
 }
 

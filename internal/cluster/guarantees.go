@@ -1,34 +1,30 @@
 package cluster
 
-import "github.com/lockbench/lockbench/internal/scenario"
+import (
+	"github.com/lockbench/lockbench/internal/backend/all"
+	"github.com/lockbench/lockbench/internal/scenario"
+)
 
 // Guarantees is what the servers of a backend guarantee for the locks that they
 // granted, in a topology and with settings that differ from the production
 // defaults.
-func Guarantees(backend, topology string, settings map[string]string) scenario.ServerFacts {
-	consensus := backend == "etcd" || backend == "zookeeper"
-	masters := backend == "redis" && topology == "quorum"
+func Guarantees(name, topology string, settings map[string]string) scenario.ServerFacts {
+	b, err := all.Find(name)
+	if err != nil {
+		return scenario.ServerFacts{}
+	}
+	d := b.Describe()
+	t, _ := d.Topology(topology)
+	linked := len(t.Links) > 0
 	return scenario.ServerFacts{
-		Consensus:          consensus,
-		Durable:            durable(backend, settings),
-		MonotonicClock:     consensus || backend == "memcached",
-		Failover:           topology == "replicated",
-		Leaderless:         topology == "sharded" || topology == galera || masters,
-		KeysPerServer:      topology == "sharded",
-		Quorum:             topology == "quorum" || topology == galera,
-		ToleratesRejection: masters,
-		SendsClientsAway:   backend == "zookeeper",
+		Consensus:          d.Consensus,
+		Durable:            b.Durable(settings),
+		MonotonicClock:     d.MonotonicClock,
+		Failover:           linked && !t.Leaderless && !d.Consensus,
+		Leaderless:         t.Leaderless,
+		KeysPerServer:      t.OwnKeys,
+		Quorum:             t.Majority,
+		ToleratesRejection: t.Majority && !linked, // clients ask a majority themselves
+		SendsClientsAway:   d.IsolatedDisconnects,
 	}
-}
-
-// durable reports whether a server that is killed has what it granted when it is
-// started again.
-func durable(backend string, settings map[string]string) bool {
-	switch backend {
-	case "etcd", "zookeeper", "mysql":
-		return true
-	case "redis":
-		return settings["appendonly"] == "yes" && settings["appendfsync"] == "always"
-	}
-	return false
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/backend"
+	"github.com/lockbench/lockbench/internal/backend/all"
 )
 
 // rest is what a lock that can miss some of its servers needs after a fault
@@ -96,28 +98,12 @@ func (d *derivation) majorityLeft(f fault) bool {
 // gone, and to agree on another, by the settings that were read back from them;
 // 0 if these do not tell.
 func (d *derivation) election() (within time.Duration, from string) {
-	switch set := d.cluster.Settings; d.info.Backend {
-	case "etcd":
-		// Each waits for one to two timeouts at random, and once more where two
-		// stood for election at once.
-		timeout := setting(set["election-timeout"])
-		return 2 * 2 * timeout, fmt.Sprintf("twice up to two election timeouts of %s", timeout)
-	case "zookeeper":
-		// A follower leaves a silent leader after syncLimit ticks, and such a leader
-		// notices within half a tick more. An election takes rounds of some 200 ms.
-		tick := setting(set["tickTime"])
-		var limit int
-		if _, err := fmt.Sscanf(set["syncLimit"], "%d", &limit); err != nil || tick == 0 {
-			return 0, ""
-		}
-		return time.Duration(limit)*tick + tick/2 + zookeeperElection, fmt.Sprintf("%d ticks and a half of %s, and %s", limit, tick, zookeeperElection)
+	b, err := all.Find(d.info.Backend)
+	if e, ok := b.(backend.Elector); err == nil && ok {
+		return e.Election(d.cluster.Settings)
 	}
 	return 0, ""
 }
-
-// zookeeperElection is room for votes and for the first followers to join, for
-// which there is no setting of this order.
-const zookeeperElection = 2 * time.Second
 
 // topologyQuorum is where a majority of the servers decides.
 const topologyQuorum = "quorum"

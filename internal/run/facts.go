@@ -72,7 +72,7 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 }
 
 // Unavailable says why this machine cannot inject a scenario's faults as it
-// wants them, or nil. Whether its servers can suffer them is another question,
+// wants them, or nil. Whether its servers support them is another question,
 // which the suite's expansion has asked.
 func Unavailable(sc scenario.Scenario) error {
 	for _, f := range sc.Faults {

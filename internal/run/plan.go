@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/backend/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -81,10 +82,11 @@ func (n need) name() string {
 
 // spec is how the servers are to be started, but for the binary and the logs.
 func (n need) spec() cluster.Spec {
+	topology, _ := all.Describe(n.key.backend).Topology(n.key.topology)
 	return cluster.Spec{
 		Backend: n.key.backend, Topology: n.key.topology, Settings: n.settings, Clients: n.clients,
 		Links: n.key.rig.links, Clock: n.key.rig.clock,
-		Keeper: n.key.backend == "mysql" && n.key.topology == "replicated",
+		Keeper: topology.Keeper,
 	}
 }
 

@@ -68,7 +68,8 @@ func (Backend) Limits(settings map[string]string) impls.Limits {
 // Election: each member waits for one to two timeouts at random, and once more
 // where two stood for election at once.
 func (Backend) Election(settings map[string]string) (within time.Duration, from string) {
-	timeout := electionTimeout(settings["election-timeout"], 0)
+	text, _, _ := strings.Cut(settings["election-timeout"], " ") // members may differ
+	timeout := electionTimeout(text, 0)
 	return 2 * 2 * timeout, fmt.Sprintf("twice up to two election timeouts of %s", timeout)
 }
 

@@ -33,7 +33,7 @@ func (Backend) Describe() backend.Description {
 		Topologies: []backend.Topology{
 			{Name: "single", Nodes: []int{1}, Ports: 1},
 			{Name: replicated, Nodes: []int{2}, Ports: 1, Keeper: true, Links: []backend.Link{{Port: 0}}},
-			{Name: galera, Nodes: []int{3}, Ports: 3, Leaderless: true, Links: []backend.Link{
+			{Name: galera, Nodes: []int{3}, Ports: 3, Leaderless: true, Majority: true, Links: []backend.Link{
 				{Port: galeraGroup, From: backend.LinkHost, Awaited: time.Second}, {Port: galeraCatch, Awaited: time.Second},
 			}},
 		},

@@ -29,7 +29,7 @@ func (Backend) Describe() backend.Description {
 		Name: "redis",
 		Topologies: []backend.Topology{
 			{Name: "single", Nodes: []int{1}, Ports: 1},
-			{Name: "quorum", Nodes: []int{5, 3}, Ports: 1, Leaderless: true},
+			{Name: "quorum", Nodes: []int{5, 3}, Ports: 1, Leaderless: true, Majority: true},
 			{Name: replicated, Nodes: []int{3}, Ports: 1, Watchers: 3, Links: []backend.Link{{Port: 0}}},
 		},
 		Packages: backend.Packages{Debian: "redis-server", Brew: "redis"},

@@ -78,7 +78,8 @@ func (Backend) Election(settings map[string]string) (within time.Duration, from 
 	text, _, _ := strings.Cut(settings["tickTime"], " ")
 	ms, _ := strconv.Atoi(text)
 	tick := time.Duration(ms) * time.Millisecond
-	limit, err := strconv.Atoi(settings["syncLimit"])
+	text, _, _ = strings.Cut(settings["syncLimit"], " ")
+	limit, err := strconv.Atoi(text)
 	if err != nil || tick == 0 {
 		return 0, ""
 	}

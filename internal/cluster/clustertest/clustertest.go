@@ -13,9 +13,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/backend/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/supervise"
 	"github.com/lockbench/lockbench/internal/testenv"
@@ -108,10 +110,10 @@ func merge(list []map[string]string) map[string]string {
 // if the usual search will do.
 func Binary(t testing.TB, backend string) string {
 	t.Helper()
-	if backend != "etcd" || os.Getenv("LOCKBENCH_SERVER_ETCD") != "" {
+	if all.Describe(backend).Packages.Build == "" || os.Getenv("LOCKBENCH_SERVER_"+strings.ToUpper(backend)) != "" {
 		return ""
 	}
-	return built(t, "etcd")
+	return built(t, backend)
 }
 
 // built finds a server that `make servers` built into the module's bin/; "" if
