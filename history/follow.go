@@ -92,10 +92,11 @@ func (f *Follower) follow(path string) (*followed, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	s, err := newStrip(file)
+	z, err := newDecoder()
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	s := newStrip(file, z)
 	s.beginAt(span{end: st.Size()})
 	fd.file = s
 	return fd, nil

@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,8 +24,13 @@ type Keyed struct {
 	parts [spools]*spool
 	// dropped has the numbers of the streams that do not count after all.
 	dropped map[uint32]bool
-	stream  uint32               // the one being added
-	further map[Attempt][]uint32 // the further keys of its batches
+	further map[batchID][]uint32 // the further keys of batches
+}
+
+// batchID is an attempt at several keys.
+type batchID struct {
+	stream  uint32
+	attempt Attempt
 }
 
 // spools is into how many files the keys are dealt out. One of them is read
@@ -39,7 +45,7 @@ func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
 	}
-	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[Attempt][]uint32{}}
+	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[batchID][]uint32{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.Close())
@@ -84,23 +90,20 @@ func (k *Keyed) Close() error {
 	return nil
 }
 
-// add spools calls of one stream, in the stream's order.
-func (k *Keyed) add(stream uint32, calls []Call) {
-	if stream != k.stream {
-		k.stream = stream
-		clear(k.further)
+// add spools a call of a stream.
+func (k *Keyed) add(stream uint32, c *Call) {
+	k.put(c, c.Key, stream)
+	if c.Kind == KindAlso {
+		id := batchID{stream, c.Attempt}
+		k.further[id] = append(k.further[id], c.Key)
+		return
 	}
-	for i := range calls {
-		c := &calls[i]
-		k.put(c, c.Key)
-		if c.Kind == KindAlso {
-			k.further[c.Attempt] = append(k.further[c.Attempt], c.Key)
-			continue
-		}
-		for _, key := range k.further[c.Attempt] {
-			if key != c.Key {
-				k.put(c, key)
-			}
+	if len(k.further) == 0 {
+		return
+	}
+	for _, key := range k.further[batchID{stream, c.Attempt}] {
+		if key != c.Key {
+			k.put(c, key, stream)
 		}
 	}
 }
@@ -108,7 +111,7 @@ func (k *Keyed) add(stream uint32, calls []Call) {
 // drop makes what was spooled of a stream count no more.
 func (k *Keyed) drop(stream uint32) { k.dropped[stream] = true }
 
-func (k *Keyed) put(c *Call, key uint32) { k.parts[spoolOf(key)].put(c, key, k.stream) }
+func (k *Keyed) put(c *Call, key, stream uint32) { k.parts[spoolOf(key)].put(c, key, stream) }
 
 // spoolOf spreads keys that follow one another.
 func spoolOf(key uint32) int { return int(key * 2654435761 >> 26) }
@@ -123,20 +126,48 @@ func (k *Keyed) each(p *spool, visit func(c *Call, key uint32)) error {
 	})
 }
 
-// Each visits every call once, in no particular order. The call is the
-// visitor's only until it returns.
+// Each visits every call once, by (Invoke, Client, Seq) unless the stamps of a
+// client go backwards. The call is the visitor's only until it returns.
 func (k *Keyed) Each(visit func(*Call)) error {
-	for _, p := range k.parts {
-		err := k.each(p, func(c *Call, key uint32) {
-			if key == c.Key {
-				visit(c)
-			}
-		})
-		if err != nil {
-			return err
-		}
+	var all cursors
+	errs := make([]error, len(k.parts))
+	for i, p := range k.parts {
+		next, stop := iter.Pull(func(yield func([]Call) bool) { errs[i] = k.batches(p, yield) })
+		defer stop()
+		all.add(uint32(i), next)
 	}
-	return nil
+	for c, _ := all.next(); c != nil; c, _ = all.next() {
+		visit(c)
+	}
+	return errors.Join(errs...)
+}
+
+// batches yields the calls of a spool that count, each once.
+func (k *Keyed) batches(p *spool, yield func([]Call) bool) error {
+	calls := make([]Call, 0, passAtOnce)
+	more := true
+	err := k.each(p, func(c *Call, key uint32) {
+		if key != c.Key || !more {
+			return
+		}
+		if calls = append(calls, *c); len(calls) == cap(calls) {
+			more = yield(calls)
+			calls = calls[:0]
+		}
+	})
+	if err == nil && more {
+		yield(calls)
+	}
+	return err
+}
+
+// Key visits the calls about one key, in the order of Each.
+func (k *Keyed) Key(key uint32, visit func(*Call)) error {
+	return k.each(k.parts[spoolOf(key)], func(c *Call, of uint32) {
+		if of == key {
+			visit(c)
+		}
+	})
 }
 
 // KeyVisitor is shown the calls about one key.

@@ -108,12 +108,16 @@ type strip struct {
 	cached int
 }
 
-func newStrip(r io.ReaderAt) (*strip, error) {
+func newDecoder() (*zstd.Decoder, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxBlock))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the decompression: %w", err)
 	}
-	return &strip{r: r, size: headerSize, zstd: z, cached: -1, broken: map[int]bool{}}, nil
+	return z, nil
+}
+
+func newStrip(r io.ReaderAt, z *zstd.Decoder) *strip {
+	return &strip{r: r, size: headerSize, zstd: z, cached: -1, broken: map[int]bool{}}
 }
 
 // begin sets the header that the whole stream has.

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Read reads a history: a merged file, one client's file, a folder of client
@@ -32,16 +35,17 @@ func Read(path string) (*History, error) { return read(path, nil) }
 // sink takes the calls while they are read, so that they need not be in memory
 // all at once.
 type sink interface {
-	// add takes the next calls of a stream; the slice is used again. Streams are
-	// numbered as they come, and added one after another.
-	add(stream uint32, calls []Call)
+	// add takes the next call of a stream, which is the sink's only until it
+	// returns. The calls of all streams come by (Invoke, Client, Seq), unless the
+	// stamps of a stream go backwards.
+	add(stream uint32, c *Call)
 	// drop takes a stream back.
 	drop(stream uint32)
 }
 
-// passAtOnce is how many calls go to a sink at once, unless a call that may still
-// change holds up those after it.
-const passAtOnce = 4096
+// passAtOnce is how many calls of a stream are read at once for a sink, unless a
+// call that may still change holds up those after it.
+const passAtOnce = 512
 
 // read is Read; if there is a sink, the calls go there instead of into the
 // history.
@@ -53,7 +57,14 @@ func read(path string, to sink) (*History, error) {
 	if st.IsDir() {
 		r := newReader(maxBuffer)
 		r.sink = to
-		if err := r.folder(path); err != nil {
+		err := r.folder(path)
+		if err == nil {
+			r.readAll()
+		}
+		for _, f := range r.opened {
+			_ = f.Close() // only read: nothing to lose
+		}
+		if err != nil {
 			return nil, fmt.Errorf("history: read: %w", err)
 		}
 		return r.result(path)
@@ -69,7 +80,9 @@ func read(path string, to sink) (*History, error) {
 	if read := text(f); read != nil {
 		h, err := read(f, path)
 		if h != nil && to != nil {
-			to.add(0, h.Calls)
+			for i := range h.Calls {
+				to.add(0, &h.Calls[i])
+			}
 			h.Calls = nil
 		}
 		return h, err
@@ -105,6 +118,7 @@ func readAt(f io.ReaderAt, path string, size int64, to sink) (*History, error) {
 	r := newReader(size)
 	r.sink = to
 	r.file(f, path, size)
+	r.readAll()
 	return r.result(path)
 }
 
@@ -184,7 +198,17 @@ type reader struct {
 	clients  map[uint32]origin // where each client was found
 	declared uint32            // streams that there should be, if anybody said
 	sink     sink              // nil: the calls stay in h
-	streams  uint32            // passed to it
+	found    []found           // streams that are still to be read
+	opened   []*os.File        // that have them
+	decoder  *zstd.Decoder     // made when a stream is compressed
+}
+
+// found is a stream that is still to be read.
+type found struct {
+	f     io.ReaderAt
+	path  string
+	span  span
+	strip *strip // f, if the stream is stored in pieces
 }
 
 // origin is where a stream was found.
@@ -240,11 +264,10 @@ func (r *reader) folder(dir string) error {
 // parts reads a stream that is in several files.
 func (r *reader) parts(list []streamFile) error {
 	slices.SortFunc(list, func(a, b streamFile) int { return cmp.Compare(a.head.first, b.head.first) })
-	s, err := newStrip(nil)
+	s, err := r.newStrip(nil)
 	if err != nil {
 		return err
 	}
-	defer s.Close() // only read: nothing to lose
 	h := list[len(list)-1].head
 	h.allocated = headerSize
 	for i := range list {
@@ -265,7 +288,7 @@ func (r *reader) open(path string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // only read: nothing to lose
+	r.opened = append(r.opened, f)
 	r.file(f, path, st.Size())
 	return nil
 }
@@ -281,18 +304,26 @@ func (r *reader) file(f io.ReaderAt, path string, size int64) {
 	r.stream(f, path, span{from: 0, end: size, original: size})
 }
 
-// stream reads one stream into the history.
+// stream takes note of a stream.
 func (r *reader) stream(f io.ReaderAt, path string, sp span) {
 	if isPacked(f, sp) {
-		if s, err := newStrip(f); err == nil {
+		if s, err := r.newStrip(f); err == nil {
 			original := s.beginAt(sp)
 			r.strip(s, path, original)
 			return
 		}
 	}
-	s := streamReader{sc: newScanner(f, sp.from, sp.end, r.buf), file: path, calls: r.h.Calls}
-	s.sc.sums = sp.content != 0
-	r.read(&s, sp)
+	r.found = append(r.found, found{f: f, path: path, span: sp})
+}
+
+// newStrip returns a strip, whose decoder serves all strips of the reader.
+func (r *reader) newStrip(f io.ReaderAt) (_ *strip, err error) {
+	if r.decoder == nil {
+		if r.decoder, err = newDecoder(); err != nil {
+			return nil, err
+		}
+	}
+	return newStrip(f, r.decoder), nil
 }
 
 // isPacked reports whether a compressed stream begins at a span: by its header, or
@@ -308,45 +339,98 @@ func isPacked(f io.ReaderAt, sp span) bool {
 	return err == nil && h.packed
 }
 
-// strip reads a stream that is stored in pieces.
-func (r *reader) strip(st *strip, path string, original int64) {
-	s := streamReader{sc: newScanner(st, 0, st.size, r.buf), file: path, calls: r.h.Calls, place: st.place, strip: st}
-	r.read(&s, span{from: 0, end: st.size, original: original})
+// strip takes note of a stream that is stored in pieces.
+func (r *reader) strip(s *strip, path string, original int64) {
+	r.found = append(r.found, found{f: s, path: path, span: span{from: 0, end: s.size, original: original}, strip: s})
 }
 
-// read reads the stream of s into the history.
-func (r *reader) read(s *streamReader, sp span) {
-	number := r.streams
-	r.streams++
+// readAll reads the streams that were found.
+func (r *reader) readAll() {
 	if r.sink != nil {
-		s.calls = slices.Grow(s.calls, passAtOnce)
-		s.pass = func(calls []Call) { r.sink.add(number, calls) }
+		r.readInOrder()
+		return
 	}
-	st := s.read(sp)
-	if sp.content != 0 {
-		// What no single record can show, as the loss of the last ones of a
-		// stream that was not sealed, shows here.
-		if sum, err := s.sc.contentSum(); err != nil || sum != sp.content {
-			s.lostReturn()
-			s.note(sp.from, "the stream's bytes are not those that were merged: their checksum does not match")
-		}
+	for i := range r.found {
+		s := r.begin(i, r.buf)
+		s.calls = r.h.Calls
+		st := s.read(r.found[i].span)
+		s.checkSum(r.found[i].span)
+		r.end(i, s, st)
+	}
+}
+
+func (r *reader) begin(number int, buf []byte) *streamReader {
+	w := &r.found[number]
+	s := &streamReader{sc: newScanner(w.f, w.span.from, w.span.end, buf), file: w.path, strip: w.strip}
+	if w.strip != nil {
+		s.place = w.strip.place
+	}
+	s.sc.sums = w.span.content != 0
+	return s
+}
+
+// checkSum notes what no single record can show, as the loss of the last ones of
+// a stream that was not sealed.
+func (s *streamReader) checkSum(sp span) {
+	if s.strip != nil {
+		s.broken()
+	}
+	if sp.content == 0 {
+		return
+	}
+	if sum, err := s.sc.contentSum(); err != nil || sum != sp.content {
+		s.lostReturn()
+		s.note(sp.from, "the stream's bytes are not those that were merged: their checksum does not match")
+	}
+}
+
+// end adds a stream that was read to the history.
+func (r *reader) end(number int, s *streamReader, st Stream) {
+	sp := r.found[number].span
+	if s.strip != nil {
+		_ = s.strip.Close() // only read: nothing to lose
 	}
 	if s.known {
 		r.declared = max(r.declared, s.head.streams)
 	}
-	if r.sink != nil {
-		r.sink.add(number, s.calls)
-		s.calls = s.calls[:0]
-	}
-	if s.strip != nil {
-		s.broken()
-	}
-	if r.adopt(s, st, origin{s.file, number}, sp.from) {
+	if r.adopt(s, st, origin{s.file, uint32(number)}, sp.from) {
 		r.h.Calls = s.calls
 		r.h.Streams = append(r.h.Streams, st)
 	}
 	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
 }
+
+// readInOrder reads the streams side by side, and passes their calls on in the
+// order of their invokes.
+func (r *reader) readInOrder() {
+	readers := make([]*streamReader, len(r.found))
+	streams := make([]Stream, len(r.found))
+	var all cursors
+	for i := range r.found {
+		size := r.found[i].span.end - r.found[i].span.from
+		s := r.begin(i, make([]byte, 0, max(minBuffer, min(size, orderedBuffer))))
+		readers[i] = s
+		next, stop := iter.Pull(func(yield func([]Call) bool) {
+			s.calls = make([]Call, 0, passAtOnce)
+			s.pass = func(calls []Call) { yield(calls) }
+			streams[i] = s.read(r.found[i].span)
+			s.checkSum(r.found[i].span)
+			yield(s.calls)
+		})
+		defer stop()
+		all.add(uint32(i), next)
+	}
+	for c, stream := all.next(); c != nil; c, stream = all.next() {
+		r.sink.add(stream, c)
+	}
+	for i, s := range readers {
+		s.calls = nil
+		r.end(i, s, streams[i])
+	}
+}
+
+// orderedBuffer is what is read at once of each of many streams.
+const orderedBuffer = 64 << 10
 
 // passOn passes on the calls that nothing will change any more.
 func (r *streamReader) passOn() {
