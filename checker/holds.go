@@ -16,8 +16,10 @@ type Hold struct {
 	// or observed its loss, or the last stamp known of it.
 	Start, End int64
 	Ended      Ending
-	Grant      int // index of the grant in the history's calls
-	EndedBy    int // index of the call that ended it, -1 if Ended is StreamEnd
+	Asked      int64         // when the acquire was sent
+	Flags      history.Flags // of the grant
+	Grant      int           // index of the grant in the history's calls
+	EndedBy    int           // index of the call that ended it, -1 if Ended is StreamEnd
 }
 
 // Ending is how a hold ended.
@@ -61,11 +63,55 @@ func Holds(h *history.History) []Hold {
 	return holds
 }
 
+// HoldList has the holds of one key, by (start, client).
+type HoldList struct {
+	part  *part
+	order []int32 // numbers of the attempts that were granted the key
+}
+
+// Len is the number of holds.
+func (l HoldList) Len() int { return len(l.order) }
+
+// At is hold i. Its Grant and EndedBy number the calls about the key.
+func (l HoldList) At(i int) Hold { return l.part.hold(&l.part.attempts[l.order[i]]) }
+
+// Holds returns the visitors of keys, which are shown every call about a key once
+// and pass on its holds. visit may be called by several goroutines at once; the
+// list is its own until it returns.
+func (j *Judge) Holds(visit func(key uint32, holds HoldList)) func(key uint32, calls int) history.KeyVisitor {
+	return func(key uint32, calls int) history.KeyVisitor { return &holdVisitor{j.gather(key, calls), visit} }
+}
+
+// holdVisitor gathers the holds of one key.
+type holdVisitor struct {
+	*keyVisitor
+	visit func(key uint32, holds HoldList)
+}
+
+// Done passes the holds on.
+func (v *holdVisitor) Done() history.KeyVisitor {
+	p := v.fold()
+	*v.keyVisitor = keyVisitor{} // it may be large, and is needed no more
+	l := HoldList{part: p}
+	for i := range p.attempts {
+		if p.attempts[i].held(p.calls) {
+			l.order = append(l.order, int32(i))
+		}
+	}
+	start := func(i int32) int64 { return p.calls[p.attempts[i].acquire].Return }
+	slices.SortFunc(l.order, func(i, j int32) int {
+		a, b := &p.attempts[i], &p.attempts[j]
+		return cmp.Or(cmp.Compare(start(i), start(j)), cmp.Compare(p.client(a), p.client(b)), compareIDs(p.id(a), p.id(b)))
+	})
+	v.visit(p.key, l)
+	return nil
+}
+
 // hold is the hold of a in the client's view; its calls are the part's call
 // numbers. The attempt a must be held.
 func (p *part) hold(a *attempt) Hold {
 	grant := &p.calls[a.acquire]
-	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
+	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Asked: grant.Invoke, Flags: grant.Flags, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
 	// The client's process may have died: it held until its last record, or until
 	// it was killed. Nothing is known of the time after.
 	h.End = max(grant.Return, p.clients.of(p.client(a)).last)

@@ -41,21 +41,15 @@ const spools = 64
 // takes it apart in a new folder below tmp ("": the system's). It needs disk
 // space of about half the history's own size. Text is read into memory first.
 func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
-	dir, err := os.MkdirTemp(tmp, "lockbench-keyed-")
+	k, err := newKeyed(path, tmp)
 	if err != nil {
-		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
+		return nil, err
 	}
-	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[batchID][]uint32{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.Close())
 		}
 	}()
-	for i := range k.parts {
-		if k.parts[i], err = newSpool(filepath.Join(dir, fmt.Sprintf("keys-%02d", i))); err != nil {
-			return nil, fmt.Errorf("history: take %s apart: %w", path, err)
-		}
-	}
 	h, err := read(path, k)
 	if h == nil {
 		return nil, err
@@ -63,16 +57,40 @@ func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
 	if err == nil || errors.Is(err, ErrNoRecords) {
 		k.Streams, k.Damage, k.ClientNames, k.KeyNames = h.Streams, h.Damage, h.Clients, h.Keys
 	}
-	for _, p := range k.parts {
-		if ferr := p.out.Flush(); ferr != nil {
-			return nil, fmt.Errorf("history: take %s apart (free some disk space, or choose another folder): %w", path, ferr)
-		}
-		p.out = nil
+	if ferr := k.flush(path); ferr != nil {
+		return nil, ferr
 	}
 	if err != nil {
 		return nil, err
 	}
 	return k, nil
+}
+
+// newKeyed makes the files for a history that comes from path.
+func newKeyed(path, tmp string) (*Keyed, error) {
+	dir, err := os.MkdirTemp(tmp, "lockbench-keyed-")
+	if err != nil {
+		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
+	}
+	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[batchID][]uint32{}}
+	for i := range k.parts {
+		if k.parts[i], err = newSpool(filepath.Join(dir, fmt.Sprintf("keys-%02d", i))); err != nil {
+			return nil, errors.Join(fmt.Errorf("history: take %s apart: %w", path, err), k.Close())
+		}
+	}
+	return k, nil
+}
+
+// flush ends the adding.
+func (k *Keyed) flush(path string) error {
+	k.further = nil
+	for _, p := range k.parts {
+		if err := p.out.Flush(); err != nil {
+			return fmt.Errorf("history: take %s apart (free some disk space, or choose another folder): %w", path, err)
+		}
+		p.out = nil
+	}
+	return nil
 }
 
 // Close removes the files.
@@ -188,12 +206,15 @@ func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 	next := make(chan *spool)
 	errs := make([]error, min(runtime.GOMAXPROCS(0), spools))
 	var wg sync.WaitGroup
+	room := newRoom(atOnce)
 	for i := range errs {
 		wg.Go(func() {
 			for p := range next {
+				taken := room.take(p.calls)
 				if errs[i] == nil {
 					errs[i] = k.visit(p, begin)
 				}
+				room.give(taken)
 			}
 		})
 	}
@@ -206,6 +227,44 @@ func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 	close(next)
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// atOnce bounds how many calls the keys that are visited at the same time have
+// together, unless those of one file are more already.
+const atOnce = 6 << 20
+
+// room is what goroutines share.
+type room struct {
+	mu    sync.Mutex
+	freed *sync.Cond
+	all   int
+	left  int
+}
+
+func newRoom(all int) *room {
+	r := &room{all: all, left: all}
+	r.freed = sync.NewCond(&r.mu)
+	return r
+}
+
+// take waits until there is room for n, or for all that there ever is, and
+// returns how much it took.
+func (r *room) take(n int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n = min(n, r.all)
+	for r.left < n {
+		r.freed.Wait()
+	}
+	r.left -= n
+	return n
+}
+
+func (r *room) give(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left += n
+	r.freed.Broadcast()
 }
 
 // visit shows a spool's calls to its keys' visitors, as often as they want.
@@ -241,4 +300,22 @@ func (k *Keyed) visit(p *spool, begin func(key uint32, calls int) KeyVisitor) er
 		}
 	}
 	return nil
+}
+
+// Keep takes a history in memory apart, as ReadKeyed does with one on disk.
+func Keep(h *History, tmp string) (*Keyed, error) {
+	k, err := newKeyed("a history", tmp)
+	if err != nil {
+		return nil, err
+	}
+	k.Streams, k.Damage, k.ClientNames, k.KeyNames = h.Streams, h.Damage, h.Clients, h.Keys
+	calls := slices.Clone(h.Calls)
+	slices.SortFunc(calls, compareCalls)
+	for i := range calls {
+		k.add(0, &calls[i])
+	}
+	if err := k.flush("a history"); err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return k, nil
 }

@@ -272,7 +272,7 @@ func (a *app) remeasure(dir string) (scenario.Result, error) {
 	if !ok {
 		return scenario.Result{}, unknownRecipe(sc.Recipe)
 	}
-	r, _, err := measure.Scenario(dir, recipe.Info(), measure.Options{SkipLatencyFile: true})
+	r, err := measure.Scenario(dir, recipe.Info(), measure.Options{SkipLatencyFile: true})
 	return r, err
 }
 

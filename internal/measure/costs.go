@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 )
 
@@ -101,18 +100,13 @@ func (d *derivation) workerCPU() int64 {
 // what the server's wake-ups cost.
 func (d *derivation) woken() {
 	const field = "woken_per_release"
-	var waited, woken, releases int64
+	var waited, woken int64
 	for _, w := range d.samples.Workers {
 		waited += w.Steps[string(impls.StepWaiting)]
 		woken += w.Steps[string(impls.StepWoken)]
 		if d.killed(w) {
 			d.unmeasured(field, "a worker was killed, and told nothing of its clients' steps")
 			return
-		}
-	}
-	for i := range d.history.Calls {
-		if c := &d.history.Calls[i]; c.Kind == history.KindRelease && c.Outcome == history.Released && d.measured(c) {
-			releases++
 		}
 	}
 	switch {
@@ -124,10 +118,10 @@ func (d *derivation) woken() {
 		d.unmeasured(field, "nobody had to wait within the window")
 	case woken == 0:
 		d.unmeasured(field, "waiting is one request that the server answers late: whom it wakes does not show")
-	case releases == 0:
+	case d.totals.releases == 0:
 		d.unmeasured(field, "no release was confirmed within the window")
 	default:
-		d.result.WokenPerRelease = ptr(float64(woken) / float64(releases))
+		d.result.WokenPerRelease = ptr(float64(woken) / float64(d.totals.releases))
 	}
 }
 
@@ -137,12 +131,5 @@ func (d *derivation) countedGrants() int64 {
 	if from == 0 || to <= from {
 		return d.result.Acquired
 	}
-	var n int64
-	for i := range d.history.Calls {
-		c := &d.history.Calls[i]
-		if asks(c) && c.Outcome == history.Held && c.Return >= from && c.Return < to {
-			n++
-		}
-	}
-	return n
+	return d.totals.counted
 }

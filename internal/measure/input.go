@@ -19,7 +19,8 @@ import (
 type input struct {
 	scenario scenario.Scenario
 	info     impls.Info
-	history  *history.History
+	history  *history.History // its calls are those around faults
+	calls    *history.Keyed   // all of them
 	samples  scenario.Samples
 	sampled  bool // samples.json was there
 	events   []scenario.FaultEvent
@@ -29,8 +30,8 @@ type input struct {
 	doubts   []string // warnings that reading gave rise to
 }
 
-func read(dir string, info impls.Info, opt Options) (*input, error) {
-	in := &input{info: info, cluster: opt.Cluster, cpus: opt.CPUs}
+func read(dir string, info impls.Info, opt Options) (in *input, err error) {
+	in = &input{info: info, cluster: opt.Cluster, cpus: opt.CPUs}
 	if err := readJSON(filepath.Join(dir, scenario.FileScenario), &in.scenario); err != nil {
 		return nil, err
 	}
@@ -47,19 +48,23 @@ func read(dir string, info impls.Info, opt Options) (*input, error) {
 		merged = filepath.Join(dir, scenario.DirClients)
 		in.died = "the run ended before its histories were merged"
 	}
-	h, err := history.Read(merged)
+	k, err := history.ReadKeyed(merged, opt.Temp)
 	if err != nil {
 		return nil, fmt.Errorf("read the history: %w", err)
 	}
-	in.history = h
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.close())
+		}
+	}()
+	in.keyed(k)
 
 	err = readJSON(filepath.Join(dir, scenario.FileSamples), &in.samples)
 	switch {
 	case err == nil:
 		in.sampled = true
 	case errors.Is(err, os.ErrNotExist):
-		in.died = "the run ended before it wrote its samples"
-		in.guessWindow()
+		in.died, err = "the run ended before it wrote its samples", nil
 	default:
 		return nil, err
 	}
@@ -83,21 +88,23 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// guessWindow takes the window from the calls themselves: the flags tell those
-// of the warm-up and the drain.
-func (in *input) guessWindow() {
-	const outside = history.FlagWarmup | history.FlagDrain
-	for i := range in.history.Calls {
-		c := &in.history.Calls[i]
-		if !asks(c) || c.Flags&outside != 0 {
-			continue
-		}
-		if in.samples.Start == 0 || c.Invoke < in.samples.Start {
-			in.samples.Start = c.Invoke
-		}
-		in.samples.End = max(in.samples.End, c.Invoke, c.Return)
+// keyed takes over a history.
+func (in *input) keyed(k *history.Keyed) {
+	in.calls = k
+	in.history = &history.History{Streams: k.Streams, Damage: k.Damage, Clients: k.ClientNames, Keys: k.KeyNames}
+}
+
+// close removes what reading the history took on disk.
+func (in *input) close() error {
+	if in.calls == nil {
+		return nil
 	}
-	in.samples.End = max(in.samples.End, in.samples.Start)
+	return in.calls.Close()
+}
+
+// guessWindow takes the window from the calls that the load made within it.
+func (in *input) guessWindow(from, to int64) {
+	in.samples.Start, in.samples.End = from, to
 	for _, s := range in.history.Streams {
 		in.samples.ClockUncertaintyNS = max(in.samples.ClockUncertaintyNS, s.ClockUncertainty)
 	}

@@ -1,15 +1,16 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/lockbench/lockbench/checker"
-	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -22,18 +23,51 @@ const (
 
 func newHistogram() *hdr.Histogram { return hdr.New(shortest, longest, digits) }
 
-// series is one kind of latency, by the second of the window in which each
-// sample ended.
+// series is one kind of latency. Its samples are counted by the second of the
+// window in which each ended, and by the bucket of a histogram.
 type series struct {
-	tag     string
-	seconds [][]int64
+	tag          string
+	seconds      [][]bucket // in order
+	most, sum, n int64
+}
+
+// bucket counts samples that the histograms do not tell apart.
+type bucket struct{ code, n uint32 }
+
+// The histograms' buckets are 1/2048 to 1/1024 of their values wide, and at least
+// 512 ns.
+const (
+	bucketBits = 11
+	leastShift = 9
+)
+
+// codeOf numbers the bucket of a value, in the order of the values.
+func codeOf(ns int64) uint32 {
+	ns = min(max(ns, 0), longest)
+	shift := max(leastShift, bits.Len64(uint64(ns))-bucketBits)
+	return uint32(shift-leastShift)<<bucketBits + uint32(ns>>shift)
+}
+
+// value is the least of the values in a bucket.
+func (b bucket) value() int64 {
+	shift := b.code >> bucketBits
+	return int64(b.code-shift<<bucketBits) << (shift + leastShift)
 }
 
 func (s *series) add(second, ns int64) {
 	for int64(len(s.seconds)) <= second {
 		s.seconds = append(s.seconds, nil)
 	}
-	s.seconds[second] = append(s.seconds[second], ns)
+	s.most = max(s.most, ns)
+	s.sum += ns
+	s.n++
+	of, code := s.seconds[second], codeOf(ns)
+	i, found := slices.BinarySearchFunc(of, code, func(b bucket, code uint32) int { return cmp.Compare(b.code, code) })
+	if !found {
+		of = slices.Insert(of, i, bucket{code: code})
+		s.seconds[second] = of
+	}
+	of[i].n++
 }
 
 // allSeries are the latencies of a scenario.
@@ -43,46 +77,8 @@ func (a *allSeries) each() []*series {
 	return []*series{&a.acquire, &a.response, &a.release, &a.handoff, &a.hold}
 }
 
-// series gathers the latencies of all measured calls.
-func (d *derivation) series() *allSeries {
-	s := &allSeries{acquire: series{tag: "acquire"}, response: series{tag: "response"}, release: series{tag: "release"}, handoff: series{tag: "handoff"}, hold: series{tag: "hold"}}
-	second := func(stamp int64) int64 { return (stamp - d.samples.Start) / int64(time.Second) }
-	calls := d.history.Calls
-	for i := range calls {
-		c := &calls[i]
-		if !d.measured(c) {
-			continue
-		}
-		switch {
-		case asks(c) && c.Outcome == history.Held:
-			s.acquire.add(second(c.Return), c.Return-c.Invoke)
-			if d.openLoop() {
-				s.response.add(second(c.Return), c.Return-c.Intended)
-			}
-		case c.Kind == history.KindRelease && c.Outcome == history.Released:
-			s.release.add(second(c.Return), c.Return-c.Invoke)
-		}
-	}
-	for i, h := range d.holds {
-		grant := &calls[h.Grant]
-		if !d.measured(grant) {
-			continue
-		}
-		if h.Ended == checker.ReleaseSent && h.End < d.samples.End {
-			s.hold.add(second(h.End), h.End-h.Start)
-		}
-		// Handed over: from a release to somebody who was waiting for it. The
-		// next grant to one who came later, or to the releaser itself, says
-		// nothing of the lock's speed.
-		if i == 0 {
-			continue
-		}
-		p := d.holds[i-1]
-		if p.Key == h.Key && p.Client != h.Client && p.Ended == checker.ReleaseSent && p.End <= h.Start && grant.Invoke <= p.End && p.End >= d.samples.Start {
-			s.handoff.add(second(grant.Return), grant.Return-p.End)
-		}
-	}
-	return s
+func newSeries() *allSeries {
+	return &allSeries{acquire: series{tag: "acquire"}, response: series{tag: "response"}, release: series{tag: "release"}, handoff: series{tag: "handoff"}, hold: series{tag: "hold"}}
 }
 
 func (d *derivation) openLoop() bool {
@@ -114,26 +110,24 @@ func (d *derivation) latencies(s *allSeries) {
 }
 
 func summary(s *series) *scenario.Latency {
-	h := newHistogram()
-	var most, sum, n int64
-	for _, second := range s.seconds {
-		for _, ns := range second {
-			record(h, ns)
-			most = max(most, ns)
-			sum += ns
-			n++
-		}
-	}
-	if n == 0 {
+	if s.n == 0 {
 		return nil
 	}
-	at := func(p float64) int64 { return min(h.ValueAtPercentile(p), most) }
-	return &scenario.Latency{P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9), Max: most, Mean: float64(sum) / float64(n), Count: n}
+	h := newHistogram()
+	for _, second := range s.seconds {
+		record(h, second)
+	}
+	at := func(p float64) int64 { return min(h.ValueAtPercentile(p), s.most) }
+	return &scenario.Latency{P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9), Max: s.most, Mean: float64(s.sum) / float64(s.n), Count: s.n}
 }
 
-// record adds a value; what is out of the histogram's range counts at its
-// edge, and cannot fail.
-func record(h *hdr.Histogram, ns int64) { _ = h.RecordValue(min(max(ns, 0), longest)) }
+// record adds the samples of a second. What is out of the histogram's range was
+// counted at its edge, so it cannot fail.
+func record(h *hdr.Histogram, second []bucket) {
+	for _, b := range second {
+		_ = h.RecordValues(b.value(), int64(b.n))
+	}
+}
 
 // writeLatencies writes the series as an HDR histogram log (format 1.3): one
 // interval per second and tag, its time counted from the window's start, its
@@ -176,9 +170,7 @@ func writeLatencies(path string, all *allSeries) (err error) {
 			h.SetTag(s.tag)
 			h.SetStartTimeMs(int64(second) * 1000)
 			h.SetEndTimeMs(int64(second+1) * 1000)
-			for _, ns := range s.seconds[second] {
-				record(h, ns)
-			}
+			record(h, s.seconds[second])
 			if err := w.OutputIntervalHistogram(h); err != nil {
 				return fmt.Errorf("write the latency log: %w", err)
 			}

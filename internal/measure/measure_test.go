@@ -92,7 +92,17 @@ func (s *story) pause(client uint32, attempt string, from, to int64) {
 
 func (s *story) result() scenario.Result {
 	slices.SortStableFunc(s.in.history.Calls, func(a, b history.Call) int { return int(a.Invoke - b.Invoke) })
-	r, _ := derive(s.in)
+	k, err := history.Keep(s.in.history, "")
+	if err != nil {
+		panic(err)
+	}
+	defer k.Close()
+	in := *s.in
+	in.keyed(k)
+	r, _, err := derive(&in)
+	if err != nil {
+		panic(err)
+	}
 	return r
 }
 

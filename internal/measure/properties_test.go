@@ -35,11 +35,11 @@ func TestProperties(t *testing.T) {
 				{Property: "exclusive", Promised: scenario.Yes, Measured: scenario.Yes},
 				{Property: "ordered", Promised: tc.promised, Measured: tc.measured, Evidence: "it was seen"},
 			})
-			r, h, err := Scenario(dir, info, Options{})
+			r, err := Scenario(dir, info, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h == nil || len(r.Properties) != 2 || r.Status != scenario.StatusDone || r.Throughput != nil || r.Unmeasured["throughput_per_s"] == "" {
+			if len(r.Properties) != 2 || r.Status != scenario.StatusDone || r.Throughput != nil || r.Unmeasured["throughput_per_s"] == "" {
 				t.Errorf("result %+v", r)
 			}
 			if !reflect.DeepEqual(r.AsExpected, tc.want) || !strings.Contains(strings.Join(r.Surprises, "\n"), tc.surprise) || (tc.surprise == "") != (len(r.Surprises) == 0) {

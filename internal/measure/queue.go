@@ -3,8 +3,10 @@ package measure
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 
+	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -13,121 +15,133 @@ import (
 // queued is one attempt in a queue: from the moment its place was certain until
 // its acquire returned, granted or not.
 type queued struct {
-	key      uint32
-	place    int64 // stamp; 0: it got the lock without a place
-	call     *history.Call
+	place    int64 // stamp; 0: it has no place, or may have lost it
+	invoke   int64
+	returned int64 // stamp
+	held     bool
 	shared   bool
-	returned bool // it waits no more
+	barred   bool // a place that it is given does not count
+	gone     bool // it waits no more
+	attempt  history.Attempt
 }
 
 // inversions counts the grants that overtook a client which had its place in
 // the queue for longer. Only what is certain counts: the other's place stood
 // before the one that was granted had asked at all, and the other waits still
-// when the grant is there. So neither slow answers nor clocks accuse anybody.
-// Readers that come after a reader pass with it, and overtake nobody.
-func (d *derivation) inversions() {
+// when the grant is there. So neither slow answers nor clocks accuse a client.
+// Readers that come after a reader pass with it, and overtake none.
+func (d *derivation) inversions() error {
 	const field = "order_inversions"
 	if !d.info.Promises(impls.Ordered) {
 		d.unmeasured(field, "the recipe promises no order, and shows no queue")
-		return
+		return nil
 	}
-	// One whose place the server gives it within the call that waits does not
+	// A client whose place the server gives it within the call that waits does not
 	// know when it stood there.
 	if !slices.ContainsFunc(d.samples.Workers, func(w scenario.WorkerSample) bool { return w.Steps[string(impls.StepWoken)] > 0 }) {
 		d.unmeasured(field, "no client was woken to look at its place, so nobody knows when it had one")
-		return
+		return nil
 	}
-	list := d.queue()
-	if !slices.ContainsFunc(list, func(q *queued) bool { return q.place > 0 }) {
-		d.unmeasured(field, "nobody stood in the queue within the window")
-		return
-	}
-	var n int64
-	for len(list) > 0 {
-		end := slices.IndexFunc(list, func(q *queued) bool { return q.key != list[0].key })
-		if end < 0 {
-			end = len(list)
+	paused := d.paused()
+	queues := map[uint32]*queue{}
+	err := d.calls.Each(func(c *history.Call) {
+		q := queues[c.Key]
+		if q == nil {
+			q = &queue{doubt: 2 * d.samples.ClockUncertaintyNS, waits: map[history.Attempt]*queued{}}
+			queues[c.Key] = q
 		}
-		n += overtaken(list[:end], 2*d.samples.ClockUncertaintyNS)
-		list = list[end:]
+		switch {
+		case c.Kind == history.KindEnqueued:
+			q.enqueued(c)
+		case c.Kind == history.KindAcquire && c.Flags&history.FlagWarmup == 0:
+			q.acquire(c, d.barred(c, paused))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	placed, n := false, int64(0)
+	for _, q := range queues {
+		q.settle(math.MaxInt64)
+		placed = placed || q.placed
+		n += q.overtaken
+	}
+	if !placed {
+		d.unmeasured(field, "nobody stood in the queue within the window")
+		return nil
 	}
 	d.result.OrderInversions = ptr(n)
+	return nil
 }
 
-// queue lists the attempts that waited, or were granted, by key.
-func (d *derivation) queue() []*queued {
-	paused := d.paused()
-	places := map[history.Attempt]int64{}
-	calls := d.history.Calls
-	for i := range calls {
-		if c := &calls[i]; c.Kind == history.KindEnqueued {
-			places[c.Attempt] = c.Invoke
-		}
+// barred reports whether the client of an acquire was stopped or died meanwhile:
+// then it may have lost its place.
+func (d *derivation) barred(c *history.Call, paused []checker.Interval) bool {
+	if _, dead := d.dead[c.Client]; dead {
+		return true
 	}
-	var list []*queued
-	for i := range calls {
-		c := &calls[i]
-		if c.Kind != history.KindAcquire || c.Flags&history.FlagWarmup != 0 {
-			continue
-		}
-		q := &queued{key: c.Key, place: places[c.Attempt], call: c, shared: c.Flags&history.FlagShared != 0}
-		// One that was stopped, or died, may have lost its place meanwhile.
-		if _, dead := d.dead[c.Client]; dead {
-			q.place = 0
-		}
-		for _, p := range paused {
-			if p.Client == c.Client && p.From < d.ended(c) && p.To > c.Invoke {
-				q.place = 0
-			}
-		}
-		if q.place > 0 || c.Outcome == history.Held {
-			list = append(list, q)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *queued) int { return cmp.Compare(a.key, b.key) })
-	return list
+	return slices.ContainsFunc(paused, func(p checker.Interval) bool {
+		return p.Client == c.Client && p.From < d.ended(c) && p.To > c.Invoke
+	})
 }
 
-// overtaken counts the inversions of one key, where stamps of two processes may
-// be off by doubt.
-func overtaken(list []*queued, doubt int64) int64 {
-	byPlace := slices.Clone(list)
-	slices.SortStableFunc(byPlace, func(a, b *queued) int { return cmp.Compare(a.place, b.place) })
-	byReturn := slices.DeleteFunc(slices.Clone(list), func(q *queued) bool { return q.call.Outcome == history.Open })
-	slices.SortStableFunc(byReturn, func(a, b *queued) int { return cmp.Compare(a.call.Return, b.call.Return) })
-	var n int64
-	next := 0
-	var all, writers waiting
-	for len(byReturn) > 0 {
-		// Equal stamps count as concurrent: who returned together waits no more.
-		now := byReturn[0].call.Return
-		var together []*queued
-		for len(byReturn) > 0 && byReturn[0].call.Return == now {
-			byReturn[0].returned = true
-			together = append(together, byReturn[0])
-			byReturn = byReturn[1:]
-		}
-		for ; next < len(byPlace) && byPlace[next].place < now; next++ {
-			q := byPlace[next]
-			if q.place == 0 || q.returned {
-				continue
-			}
-			heap.Push(&all, q)
-			if !q.shared {
-				heap.Push(&writers, q)
-			}
-		}
-		for _, q := range together {
-			ahead := &all
-			if q.shared {
-				ahead = &writers
-			}
-			if first := ahead.first(); q.call.Outcome == history.Held && first != nil && first.place+doubt < q.call.Invoke {
-				n++
-			}
-		}
+// queue is that of one key. Calls come in the order of their invokes.
+type queue struct {
+	doubt        int64 // stamps of two processes may be off by that
+	waits        map[history.Attempt]*queued
+	returns      []*queued // that are still to come, in order
+	all, writers waiting
+	placed       bool
+	overtaken    int64
+}
+
+func (q *queue) acquire(c *history.Call, barred bool) {
+	q.settle(c.Invoke)
+	a := &queued{attempt: c.Attempt, invoke: c.Invoke, returned: c.Return, held: c.Outcome == history.Held, shared: c.Flags&history.FlagShared != 0, barred: barred}
+	q.waits[c.Attempt] = a
+	if c.Outcome == history.Open {
+		return
 	}
-	return n
+	i, _ := slices.BinarySearchFunc(q.returns, c.Return+1, func(a *queued, at int64) int { return cmp.Compare(a.returned, at) })
+	q.returns = slices.Insert(q.returns, i, a)
+}
+
+func (q *queue) enqueued(c *history.Call) {
+	q.settle(c.Invoke + 1)
+	a := q.waits[c.Attempt]
+	if a == nil || a.barred || a.gone {
+		return
+	}
+	delete(q.waits, c.Attempt)
+	q.placed = true
+	a.place = c.Invoke
+	heap.Push(&q.all, a)
+	if !a.shared {
+		heap.Push(&q.writers, a)
+	}
+}
+
+// settle takes the returns before a stamp.
+func (q *queue) settle(before int64) {
+	for len(q.returns) > 0 && q.returns[0].returned < before {
+		// Equal stamps count as concurrent: those that returned together wait no more.
+		n := 0
+		for n < len(q.returns) && q.returns[n].returned == q.returns[0].returned {
+			q.returns[n].gone = true
+			delete(q.waits, q.returns[n].attempt)
+			n++
+		}
+		for _, a := range q.returns[:n] {
+			ahead := &q.all
+			if a.shared {
+				ahead = &q.writers
+			}
+			if first := ahead.first(); a.held && first != nil && first.place+q.doubt < a.invoke {
+				q.overtaken++
+			}
+		}
+		q.returns = q.returns[n:]
+	}
 }
 
 // waiting is a heap of those that wait, by their places.
@@ -145,7 +159,7 @@ func (w *waiting) Pop() any {
 
 // first is who has waited longest, or nil.
 func (w *waiting) first() *queued {
-	for w.Len() > 0 && (*w)[0].returned {
+	for w.Len() > 0 && (*w)[0].gone {
 		heap.Pop(w)
 	}
 	if w.Len() == 0 {

@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -12,50 +10,14 @@ import (
 // rates derives what is counted: grants, their spread over time and clients,
 // and the time without any.
 func (d *derivation) rates() {
-	r := &d.result
+	r, t := &d.result, d.totals
 	length := d.samples.End - d.samples.Start
-	r.PerSecond = make([]int64, (length+int64(time.Second)-1)/int64(time.Second))
-	perClient := map[uint32]int64{}
-	open := map[history.Attempt]bool{} // attempts whose last word is unknown
-	vain := map[history.Attempt]bool{} // those whose acquire was in doubt
-	var tries int64
-	calls := d.history.Calls
-	for i := range calls {
-		c := &calls[i]
-		d.follow(open, c)
-		if !asks(c) {
-			continue
-		}
-		// When somebody got the lock counts here, however long ago he asked: who
-		// waited through the warm-up's end has it like anybody else.
-		if c.Outcome == history.Held && d.within(c.Return) {
-			r.PerSecond[(c.Return-d.samples.Start)/int64(time.Second)]++
-		}
-		if !d.measured(c) {
-			continue
-		}
-		if c.Outcome == history.Unknown {
-			vain[c.Attempt] = true
-		}
-		if c.Kind == history.KindTry && (c.Outcome == history.Held || c.Outcome == history.Busy) {
-			tries++
-		}
-		switch c.Outcome {
-		case history.Held:
-			r.Acquired++
-			perClient[c.Client]++
-		case history.Busy:
-			r.Busy++
-			r.Failed++
-		case history.Failed:
-			r.Failed++
-		}
-	}
-	for attempt, stays := range open {
+	r.PerSecond, r.Acquired, r.Busy, r.Failed = t.perSecond, t.acquired, t.busy, t.failed
+	for attempt, stays := range t.open {
 		switch {
 		case stays:
 			r.Unknown++
-		case vain[attempt]:
+		case t.doubted[attempt]:
 			r.Settled++
 		}
 	}
@@ -63,13 +25,13 @@ func (d *derivation) rates() {
 	case length <= 0:
 		d.unmeasured("throughput_per_s", "the measured window has no length")
 		d.unmeasured("tries_per_s", "the measured window has no length")
-	case tries == 0:
+	case t.tries == 0:
 		r.Throughput = ptr(perSecond(r.Acquired, length))
 		d.unmeasured("tries_per_s", "the load makes no tries")
 	default:
-		r.Throughput, r.TriesPerSecond = ptr(perSecond(r.Acquired, length)), ptr(perSecond(tries, length))
+		r.Throughput, r.TriesPerSecond = ptr(perSecond(r.Acquired, length)), ptr(perSecond(t.tries, length))
 	}
-	d.fairness(perClient)
+	d.fairness(t.perClient)
 	d.unavailable()
 	d.arrivals()
 }
@@ -123,75 +85,19 @@ func (d *derivation) fairness(perClient map[uint32]int64) {
 }
 
 // unavailable is the longest time within the window without any grant, while
-// at every moment somebody waited for one.
+// at every moment a client waited for one.
 func (d *derivation) unavailable() {
-	type stretch struct{ from, to int64 }
-	start, end := d.samples.Start, d.samples.End
-	var wanted []stretch
-	var grants []int64
-	calls := d.history.Calls
-	for i := range calls {
-		c := &calls[i]
-		if !asks(c) {
-			continue
-		}
-		p := stretch{max(c.Invoke, start), min(d.ended(c), end)}
-		if p.to > p.from {
-			wanted = append(wanted, p)
-		}
-		if c.Outcome == history.Held {
-			grants = append(grants, c.Return)
-		}
-	}
-	if len(wanted) == 0 {
+	free := &d.totals.free
+	free.finish()
+	if free.from == 0 {
 		d.unmeasured("unavailable_ns", "nobody wanted the lock within the window")
 		return
 	}
-	slices.Sort(grants)
-	slices.SortFunc(wanted, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
-	var longest int64
-	next := 0
-	// since is when the present wait began: with the want, or the last grant.
-	flush := func(s stretch) {
-		since := s.from
-		for next < len(grants) && grants[next] <= s.to {
-			if grants[next] >= since {
-				longest = max(longest, grants[next]-since)
-				since = grants[next]
-			}
-			next++
-		}
-		longest = max(longest, s.to-since)
-	}
-	now := wanted[0]
-	for _, p := range wanted[1:] {
-		if p.from <= now.to {
-			now.to = max(now.to, p.to)
-			continue
-		}
-		flush(now)
-		now = p
-	}
-	flush(now)
-	d.result.UnavailableNS = ptr(longest)
+	d.result.UnavailableNS = ptr(free.longest)
 }
 
 // lastStamp is the last that is known of a client.
-func (d *derivation) lastStamp(client uint32) int64 {
-	if d.last == nil {
-		d.last = map[uint32]int64{}
-		for i := range d.history.Calls {
-			c := &d.history.Calls[i]
-			d.last[c.Client] = max(d.last[c.Client], c.Invoke, c.Return)
-		}
-		for _, s := range d.history.Streams {
-			if s.Sealed {
-				d.last[s.Client] = max(d.last[s.Client], s.SealedAt)
-			}
-		}
-	}
-	return d.last[client]
-}
+func (d *derivation) lastStamp(client uint32) int64 { return d.last[client] }
 
 // arrivals adds up the books of an open loop.
 func (d *derivation) arrivals() {
@@ -217,7 +123,7 @@ func (d *derivation) arrivals() {
 	}
 	// Each arrival that its client began is an acquire on record, and those
 	// that were completed have begun.
-	if begun := d.begun(); d.incomplete() == "" && len(d.history.Damage) == 0 && (begun < a.Completed || begun > a.Completed+a.InFlight) {
+	if begun := d.totals.begun; d.incomplete() == "" && len(d.history.Damage) == 0 && (begun < a.Completed || begun > a.Completed+a.InFlight) {
 		d.warning("the arrivals do not fit the history: %d completed and %d in flight, but %d acquires on record", a.Completed, a.InFlight, begun)
 	}
 	if a.Dropped > 0 {
@@ -225,15 +131,4 @@ func (d *derivation) arrivals() {
 		d.unmeasured("response_ns", "%d of %d arrivals were dropped: the load is above the capacity, so response times have no steady state", a.Dropped, a.Arrived)
 		d.warning("%d of %d arrivals were dropped: the load is above the capacity, and response times have no steady state", a.Dropped, a.Arrived)
 	}
-}
-
-// begun counts the acquires of arrivals that were due within the window.
-func (d *derivation) begun() int64 {
-	var n int64
-	for i := range d.history.Calls {
-		if c := &d.history.Calls[i]; asks(c) && c.Intended >= d.samples.Start {
-			n++
-		}
-	}
-	return n
 }

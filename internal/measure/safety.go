@@ -24,11 +24,15 @@ const takeoverSlack = 500 * time.Millisecond
 const unboundTTLs = 2
 
 // judge lets the checker answer, and puts its answers into the result's words.
-func (d *derivation) judge() {
+func (d *derivation) judge(survey *checker.Survey) error {
 	o := d.promised()
-	rep := checker.Check(d.history, o)
+	judge := survey.Judge(o)
+	if err := d.calls.Keys(judge.Open); err != nil {
+		return err
+	}
+	rep := judge.Report()
 	d.answers(rep, o)
-	d.surround(rep.Witnesses)
+	return d.surround(rep.Witnesses)
 }
 
 // Promised is what a scenario's lock is judged by, as far as the recipe and the

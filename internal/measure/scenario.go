@@ -1,8 +1,10 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
@@ -20,65 +22,94 @@ type Options struct {
 	Cluster *scenario.ClusterInfo
 	// SkipLatencyFile leaves latency.hlog as it is.
 	SkipLatencyFile bool
+	// Temp is the folder in which a history is taken apart; "": the system's.
+	Temp string
 }
 
-// Scenario derives the result of the scenario whose files are in dir, and
-// returns it with the history it was derived from. Unless told otherwise it
-// writes latency.hlog there. Without one readable record the error is
-// history.ErrNoRecords. A scenario that measures properties has no history: the
-// one returned with it is empty.
+// Scenario derives the result of the scenario whose files are in dir. Unless told
+// otherwise it writes latency.hlog there. Without one readable record the error
+// is history.ErrNoRecords. A scenario that measures properties has no history.
 //
 // The result's status is done, or interrupted if the run died before it wrote
 // its samples.
-func Scenario(dir string, info impls.Info, opt Options) (scenario.Result, *history.History, error) {
+func Scenario(dir string, info impls.Info, opt Options) (_ scenario.Result, err error) {
+	// Nearly all memory is in a few large pieces, so that collecting is cheap, and
+	// as much garbage as is usual would not be.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	in, err := read(dir, info, opt)
 	if err != nil {
-		return scenario.Result{}, nil, fmt.Errorf("measure %s: %w", filepath.Base(dir), err)
+		return scenario.Result{}, fmt.Errorf("measure %s: %w", filepath.Base(dir), err)
 	}
+	defer func() { err = errors.Join(err, in.close()) }()
 	if in.scenario.Workload.Kind == scenario.Properties {
 		r, err := properties(dir, in)
 		if err != nil {
-			return r, nil, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
+			return r, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
 		}
-		return r, in.history, nil
+		return r, nil
 	}
-	r, series := derive(in)
+	r, series, err := derive(in)
+	if err != nil {
+		return r, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
+	}
 	if !opt.SkipLatencyFile {
 		if err := writeLatencies(filepath.Join(dir, scenario.FileLatency), series); err != nil {
-			return r, in.history, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
+			return r, fmt.Errorf("measure %s: %w", in.scenario.Name, err)
 		}
 	}
-	return r, in.history, nil
+	return r, nil
 }
 
+// gcPercent is how much garbage, in percent of the memory in use, may be there
+// while a history is measured.
+const gcPercent = 10
+
 // derive is a function of the input alone, so that it can be repeated.
-func derive(in *input) (scenario.Result, *allSeries) {
-	d := &derivation{input: in, holds: checker.Holds(in.history)}
+func derive(in *input) (scenario.Result, *allSeries, error) {
+	d := &derivation{input: in}
 	d.dead = d.deaths()
+	survey, err := d.survey()
+	if err != nil {
+		return d.result, nil, err
+	}
 	d.describe()
+	if err := d.gather(); err != nil {
+		return d.result, nil, err
+	}
+	if err := d.gatherHolds(survey); err != nil {
+		return d.result, nil, err
+	}
 	d.findFaults()
-	series := d.series()
-	d.latencies(series)
+	d.latencies(d.totals.series)
 	d.rates()
 	d.costs()
 	d.woken()
-	d.inversions()
+	if err := d.inversions(); err != nil {
+		return d.result, nil, err
+	}
 	d.takeover()
-	d.judge()
+	if err := d.judge(survey); err != nil {
+		return d.result, nil, err
+	}
 	d.warn()
 	d.compare()
-	return d.result, series
+	return d.result, d.totals.series, nil
 }
 
 // derivation is the work on one result.
 type derivation struct {
 	*input
-	holds  []checker.Hold
-	result scenario.Result
-	faults []fault
-	missed []string         // why faults hit nothing
-	dead   map[uint32]int64 // clients that faults killed, and when
-	last   map[uint32]int64 // see lastStamp
+	totals    *totals
+	windows   []*window      // in which calls and holds are kept
+	holds     []checker.Hold // those around faults, by (key, start)
+	heldTime  float64        // share of the window in which any key was held
+	losses    scenario.LossSignals
+	result    scenario.Result
+	faults    []fault
+	missed    []string         // why faults hit nothing
+	dead      map[uint32]int64 // clients that faults killed, and when
+	last      map[uint32]int64 // see lastStamp
+	lastAsked map[uint32]int64 // by key: until when a living client is known to have waited for it
 }
 
 // unmeasured notes why a field is null.

@@ -19,21 +19,24 @@ const (
 
 // surround tells of the first violation of each class what else went on around
 // it.
-func (d *derivation) surround(found []checker.Witness) {
+func (d *derivation) surround(found []checker.Witness) (err error) {
 	seen := map[checker.Class]bool{}
 	for i, w := range found {
 		if !seen[w.Class] {
 			seen[w.Class] = true
-			d.result.Safety.Witnesses[i].Around = d.surroundings(w)
+			if d.result.Safety.Witnesses[i].Around, err = d.surroundings(w); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // surroundings are the calls of the others on a witness's key in the seconds
 // before and after the violation: who freed a holder's lock is often none of
 // those who held it. They are whole attempts, so that no hold lacks its end
 // because that was left out.
-func (d *derivation) surroundings(w checker.Witness) []scenario.WitnessCall {
+func (d *derivation) surroundings(w checker.Witness) ([]scenario.WitnessCall, error) {
 	from, to := extent(w)
 	type near struct {
 		attempt  history.Attempt
@@ -41,14 +44,14 @@ func (d *derivation) surroundings(w checker.Witness) []scenario.WitnessCall {
 	}
 	var attempts []near
 	at := map[history.Attempt]int{}
-	each := func(do func(c *history.Call)) {
-		for i := range d.history.Calls {
-			if c := &d.history.Calls[i]; c.Key == w.Key && c.Attempt != (history.Attempt{}) && tells(c) {
+	each := func(do func(c *history.Call)) error {
+		return d.calls.Key(w.Key, func(c *history.Call) {
+			if c.Key == w.Key && c.Attempt != (history.Attempt{}) && tells(c) {
 				do(c)
 			}
-		}
+		})
 	}
-	each(func(c *history.Call) {
+	err := each(func(c *history.Call) {
 		distance := max(0, from-d.ended(c), c.Invoke-to)
 		if distance > int64(aroundWitness) {
 			return
@@ -60,6 +63,9 @@ func (d *derivation) surroundings(w checker.Witness) []scenario.WitnessCall {
 		at[c.Attempt] = len(attempts)
 		attempts = append(attempts, near{c.Attempt, distance})
 	})
+	if err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(attempts, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
 	kept := map[history.Attempt]bool{}
 	for _, a := range attempts[:min(len(attempts), aroundAttempts)] {
@@ -69,14 +75,14 @@ func (d *derivation) surroundings(w checker.Witness) []scenario.WitnessCall {
 		kept[c.Attempt] = true
 	}
 	var list []scenario.WitnessCall
-	each(func(c *history.Call) {
+	err = each(func(c *history.Call) {
 		proof := func(p history.Call) bool { return p.Client == c.Client && p.Seq == c.Seq }
 		if kept[c.Attempt] && !slices.ContainsFunc(w.Calls, proof) {
 			list = append(list, d.witnessCall(*c))
 		}
 	})
 	slices.SortStableFunc(list, func(a, b scenario.WitnessCall) int { return cmp.Compare(a.InvokeNS, b.InvokeNS) })
-	return list
+	return list, err
 }
 
 // extent is the time of a violation itself: where the checker does not bound it,

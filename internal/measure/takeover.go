@@ -45,7 +45,7 @@ func (d *derivation) takeover() {
 		at := d.successor(b)
 		if at == 0 {
 			// Of a key that nobody wanted any more nothing is known.
-			if waited := d.lastWanted(b) - b.died; waited > 0 {
+			if waited := d.lastAsked[b.key] - b.died; waited > 0 {
 				t.Holds++
 				t.UnansweredNS = max(t.UnansweredNS, waited)
 			}
@@ -93,7 +93,7 @@ func (d *derivation) bequests() []bequest {
 		if !dead || h.Ended != checker.StreamEnd || d.grantedBetween(h.Key, h.Client, h.Start, died) {
 			continue
 		}
-		list = append(list, bequest{key: h.Key, died: died, sent: max(calls[h.Grant].Invoke, confirmed[h.Attempt])})
+		list = append(list, bequest{key: h.Key, died: died, sent: max(h.Asked, confirmed[h.Attempt])})
 	}
 	for i := range calls {
 		c := &calls[i]
@@ -142,17 +142,4 @@ func (d *derivation) successor(b bequest) int64 {
 		}
 	}
 	return first
-}
-
-// lastWanted is until when a living client is known to have waited for a
-// bequest's key.
-func (d *derivation) lastWanted(b bequest) int64 {
-	last := b.died
-	for i := range d.history.Calls {
-		c := &d.history.Calls[i]
-		if _, dead := d.dead[c.Client]; !dead && asks(c) && c.Key == b.key {
-			last = max(last, min(d.ended(c), d.samples.End))
-		}
-	}
-	return last
 }

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/lockbench/lockbench/checker"
@@ -52,7 +51,7 @@ func (d *derivation) doubtful(f fault) {
 	}
 	if !d.guarantees().Consensus && f.what.About().Forgets {
 		d.warning("%s: no client held a lock at that moment, so there was none to be lost; with the step %s it waits for a holder", f.id, stepHeld)
-	} else if share := d.heldShare(); share < seldomHeld {
+	} else if share := d.heldTime; share < seldomHeld {
 		d.warning("%s: no client held a lock when it came, and one did for %.0f %% of the time only, so that safe proves little; make the hold longer, or let it wait for the step %s", f.id, 100*share, stepHeld)
 	}
 }
@@ -60,18 +59,6 @@ func (d *derivation) doubtful(f fault) {
 // seldomHeld is the share of the time below which it is luck that a fault meets
 // a holder.
 const seldomHeld = 0.5
-
-// heldShare is the share of the window in which somebody held a lock.
-func (d *derivation) heldShare() float64 {
-	held := slices.SortedFunc(slices.Values(d.holds), func(a, b checker.Hold) int { return cmp.Compare(a.Start, b.Start) })
-	sum, until := int64(0), d.samples.Start
-	for _, h := range held { // which may overlap
-		end := min(h.End, d.samples.End)
-		sum += max(0, end-max(h.Start, until))
-		until = max(until, end)
-	}
-	return float64(sum) / float64(max(1, d.samples.End-d.samples.Start))
-}
 
 // guarantees is what the servers guarantee for the locks that they granted.
 func (d *derivation) guarantees() scenario.ServerFacts {

@@ -55,7 +55,7 @@ func onceAtWork(t *testing.T, text string) Progress {
 func again(t *testing.T, dir string, r scenario.Result) scenario.Result {
 	t.Helper()
 	recipe, _ := all.Find(r.Recipe)
-	res, _, err := measure.Scenario(filepath.Join(dir, scenario.DirScenarios, r.Name), recipe.Info(), measure.Options{SkipLatencyFile: true})
+	res, err := measure.Scenario(filepath.Join(dir, scenario.DirScenarios, r.Name), recipe.Info(), measure.Options{SkipLatencyFile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -332,7 +332,7 @@ func TestKillNine(t *testing.T) {
 	recipe, _ := all.Find("redis/token")
 	judged := func() scenario.Result {
 		t.Helper()
-		r, _, err := measure.Scenario(filepath.Dir(folders[0]), recipe.Info(), measure.Options{SkipLatencyFile: true})
+		r, err := measure.Scenario(filepath.Dir(folders[0]), recipe.Info(), measure.Options{SkipLatencyFile: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 
 // measured is the result of a scenario whose files are written.
 func (r *runner) measured(ctx context.Context, sc scenario.Scenario, info impls.Info, servers servers, dir string) scenario.Result {
-	res, _, err := measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
+	res, err := measure.Scenario(dir, info, measure.Options{Cluster: &servers.info})
 	switch {
 	case err != nil:
 		res = stub(sc, info)
