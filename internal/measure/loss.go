@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"math"
+
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
@@ -28,24 +30,31 @@ func (d *derivation) lossesOf(holds checker.HoldList, s *scenario.LossSignals) {
 	for i := range holds.Len() {
 		h := holds.At(i)
 		at, knew := d.totals.told[h.Attempt]
-		next := nextGrant(holds, i, &h)
+		until := h.End // a later grant took nothing away
+		if knew {
+			until = math.MaxInt64
+		}
+		next := nextGrant(holds, i, &h, until)
 		switch {
 		case knew && (next == nil || at <= next.Start):
 			s.InTime++
 		case knew:
 			s.Late++
 			s.WorstLateNS = max(s.WorstLateNS, at-next.Start)
-		case next != nil && next.Start < h.End:
+		case next != nil:
 			s.Missing++
 		}
 	}
 }
 
 // nextGrant is the first hold that starts after h, the hold i of the list, and
-// that h excludes; nil if there is none.
-func nextGrant(holds checker.HoldList, i int, h *checker.Hold) *checker.Hold {
+// before until, and that h excludes; nil if there is none.
+func nextGrant(holds checker.HoldList, i int, h *checker.Hold, until int64) *checker.Hold {
 	for i++; i < holds.Len(); i++ {
 		o := holds.At(i)
+		if o.Start >= until {
+			return nil
+		}
 		if o.Start > h.Start && o.Client != h.Client && o.Flags&h.Flags&history.FlagShared == 0 {
 			return &o
 		}
