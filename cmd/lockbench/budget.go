@@ -16,6 +16,7 @@ type plan struct {
 	scenario.Resolved
 	file     scenario.File // that it came from; empty for a run that is repeated
 	parallel int
+	maxDisk  scenario.Size
 }
 
 // fit reduces a plan to what fits a time budget, and lists what it leaves out.

@@ -22,6 +22,7 @@ type runFlags struct {
 	recipes  []string
 	budget   scenario.Duration
 	parallel int
+	maxDisk  scenario.Size
 	seed     uint64
 	out      string
 	format   string
@@ -73,6 +74,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
 	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
+	fl.Var(&f.maxDisk, "max-disk", "stop before the run's folder has this size, such as 20GB")
 	fl.Uint64Var(&f.seed, "seed", 0, "derive all random choices from this seed (default: the suite's)")
 	fl.StringVar(&f.out, "out", "results", "create the run's folder in this folder")
 	fl.StringVar(&f.format, "format", "text", "print text, or json (the result document and nothing else)")
@@ -126,7 +128,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel,
+		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
 	}
 	if !f.quiet {
 		opt.Progress = newProgress(a.stderr, plan.Resolved)

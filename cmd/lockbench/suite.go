@@ -32,7 +32,7 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 		}
 		if scenario.IsResolved(data) {
 			r, err := f.again(cmd, path, data)
-			return plan{Resolved: r, parallel: max(1, f.parallel)}, err
+			return plan{Resolved: r, parallel: max(1, f.parallel), maxDisk: f.maxDisk}, err
 		}
 	}
 	file, err := f.file(cmd, args)
@@ -42,7 +42,7 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 	scenarios, err := file.Expand(catalogue())
 	return plan{
 		Resolved: scenario.Resolved{Suite: file.Name, Seed: file.Seed, Scenarios: scenarios},
-		file:     file, parallel: max(1, file.Parallel),
+		file:     file, parallel: max(1, file.Parallel), maxDisk: file.MaxDisk,
 	}, err
 }
 
@@ -51,7 +51,7 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.Resolved, error) {
 	changing := ""
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe", "parallel"}, fl.Name) {
+		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe", "parallel", "max-disk"}, fl.Name) {
 			changing = fl.Name
 		}
 	})
@@ -123,6 +123,9 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 	}
 	if file.Seed == 0 {
 		file.Seed = 1
+	}
+	if f.maxDisk > 0 {
+		file.MaxDisk = f.maxDisk
 	}
 	if cmd.Flags().Changed("parallel") {
 		if file.Parallel = f.parallel; f.parallel < 1 {

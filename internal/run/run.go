@@ -34,6 +34,9 @@ type Options struct {
 	// Parallel is how many scenarios may run side by side, each on servers of its
 	// own; 0 and 1: none beside another. Figures of speed mean little then.
 	Parallel int
+	// MaxDisk stops the run before its folder has more bytes; 0: no limit. A run
+	// also stops before the disk is full.
+	MaxDisk scenario.Size
 }
 
 // Outcome is what Run leaves.
@@ -117,9 +120,15 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
 		return Outcome{Dir: dir.path}, err
 	}
-	doc.Scenarios = r.all(ctx)
+	whole, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go watchDisk(whole, dir.path, o.MaxDisk, stop)
+	doc.Scenarios = r.all(whole)
 	r.stopping.Wait()
 	doc.Interrupted = ctx.Err() != nil
+	if why := context.Cause(whole); errors.Is(why, ErrDisk) {
+		doc.Warnings = append(doc.Warnings, why.Error())
+	}
 	doc.Finished = time.Now().UTC()
 	if doc.DiskBytes, err = diskUse(dir.path); err != nil {
 		return Outcome{Dir: dir.path}, fmt.Errorf("measure the run's folder: %w", err)

@@ -26,7 +26,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	info := recipe.Info()
 	res := stub(sc, info)
 	if ctx.Err() != nil {
-		res.Status, res.Reason = scenario.StatusInterrupted, "the run was interrupted before it began"
+		res.Status, res.Reason = scenario.StatusInterrupted, interrupted(ctx, "the run was interrupted before it began")
 		return res
 	}
 	if why, ok := r.missing[r.keys[i]]; ok {
@@ -52,7 +52,7 @@ func (r *runner) scenario(ctx context.Context, i int, sc scenario.Scenario) scen
 	if err != nil {
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 		if ctx.Err() != nil {
-			res.Status, res.Reason = scenario.StatusInterrupted, "stopped before its end"
+			res.Status, res.Reason = scenario.StatusInterrupted, interrupted(ctx, "stopped before its end")
 		}
 		return res
 	}
@@ -67,9 +67,18 @@ func (r *runner) measured(ctx context.Context, sc scenario.Scenario, info impls.
 		res = stub(sc, info)
 		res.Status, res.Reason = scenario.StatusFailed, explain(err)
 	case ctx.Err() != nil:
-		res.Status, res.Reason = scenario.StatusInterrupted, "stopped before its end; the figures are of what there was"
+		res.Status, res.Reason = scenario.StatusInterrupted, interrupted(ctx, "stopped before its end; the figures are of what there was")
 	}
 	return res
+}
+
+// interrupted is why a scenario has not come to its end: usual, unless the run was
+// stopped for the disk's sake.
+func interrupted(ctx context.Context, usual string) string {
+	if why := context.Cause(ctx); errors.Is(why, ErrDisk) {
+		return why.Error()
+	}
+	return usual
 }
 
 // stub is the result of a scenario that has not run: what is known without.

@@ -17,6 +17,8 @@ type File struct {
 	// Parallel is how many scenarios may run at once, on different servers only; 0
 	// means 1. More than one distorts what is measured of performance.
 	Parallel int `yaml:"parallel"`
+	// MaxDisk stops a run before its folder has more bytes; 0: no limit.
+	MaxDisk Size `yaml:"max-disk"`
 	// Lists are a place for YAML anchors that blocks refer to: &redis, *redis.
 	Lists []string `yaml:"lists"`
 	// Defaults apply where a block gives nothing.
