@@ -29,6 +29,7 @@ func onWires() scenario.Actions {
 		cutIn{},
 		cutOut{},
 		cutKill{},
+		flap{},
 		delay{},
 		throttle{},
 		stall{},
