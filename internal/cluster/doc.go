@@ -8,8 +8,8 @@
 // lockbench did not start is never used: each answers the ready check with
 // something that only ours can know.
 //
-// There is one file per backend; a driver is what such a file provides.
-// Diagnose tells what this machine can run.
+// What the servers of a backend are is described in package backend and the
+// packages below it. Diagnose reports what this machine can run.
 //
 // # Topologies
 //
@@ -23,8 +23,8 @@
 //   - replicated, mysql: a primary and a replica by GTID, asynchronous, or
 //     semi-synchronous by the setting "semi-sync" (on, off). Both start closed
 //     to clients' writes; lockbench opens one, and is the controller that
-//     replaces it (Promote, Fence), by itself if Spec.Keeper asks for that.
-//     MariaDB's way is tried; MySQL 8's is written after its manual.
+//     replaces it (Promote, Fence), by itself if Spec.Keeper asks for that. It is
+//     for MariaDB only.
 //   - galera, mysql: three MariaDB servers that are all written to, with Galera's
 //     provider, which Debian has as a package of its own. Nobody leads. A server
 //     that loses sight of most takes no statements. One that was killed gets from
@@ -35,7 +35,7 @@
 // But for galera none needs more than its backend's server. Timings are
 // production defaults but for those that would make every failover last too
 // long: the sentinels' down-after-milliseconds (1000) and failover-timeout
-// (3000), the replicas' repl-diskless-sync-delay (0), MariaDB's and MySQL's net
+// (3000), the replicas' repl-diskless-sync-delay (0), MariaDB's net
 // timeout of replicas (4 s), time between tries to connect (1 s) and timeout of
 // semi-synchronous commits (3000 ms), and those by which silent members of a
 // Galera cluster are left behind (suspected after 2 s and not 5, by all after 5 s
