@@ -342,7 +342,7 @@ func TestMySQLSplit(t *testing.T) {
 	if err := c.Fence(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Promote(ctx, 0); !errors.Is(err, cluster.ErrServer) || !strings.Contains(err.Error(), "replica of nobody") {
+	if err := c.Promote(ctx, 0); !errors.Is(err, cluster.ErrServer) || !strings.Contains(err.Error(), "it has no primary") {
 		t.Errorf("promotion of one that never followed: %v", err)
 	}
 	if err := c.Promote(ctx, 1); err != nil {
