@@ -1,0 +1,5 @@
+package postgres
+
+import "runtime"
+
+const isLinux = runtime.GOOS == "linux"
