@@ -253,6 +253,9 @@ func (p *Process) Signal(sig os.Signal) error {
 // when grace is over or ctx ends. It returns when the process has ended; see
 // Err for how. The error means that it did not end.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	if p.tree {
+		defer endLeft(treeMembers(p.pid)) // those that outlive it
+	}
 	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

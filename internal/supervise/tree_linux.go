@@ -122,3 +122,24 @@ func treeStopped(root int) (bool, error) {
 	}
 	return true, nil
 }
+
+// treeMembers lists the descendants of a process, by pid and start time.
+func treeMembers(root int) map[int]string {
+	list, _ := descendants(root) // what cannot be listed cannot be ended
+	members := map[int]string{}
+	for _, pid := range list {
+		if start, err := startTime(pid); err == nil {
+			members[pid] = start
+		}
+	}
+	return members
+}
+
+// endLeft ends the members that are still there.
+func endLeft(members map[int]string) {
+	for pid, start := range members {
+		if verify(pid, start) == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}

@@ -82,6 +82,7 @@ func TestTreeStopsAndGoesOnTogether(t *testing.T) {
 func TestTreeIsKilledTogether(t *testing.T) {
 	for _, kill := range []func(*Process) error{
 		(*Process).Kill,
+		func(p *Process) error { return p.Stop(context.Background(), time.Minute) },
 		func(p *Process) error { return p.Signal(syscall.SIGKILL) },
 	} {
 		_, p, children := startTree(t)

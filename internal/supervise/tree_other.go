@@ -9,3 +9,7 @@ import "os"
 func signalTree(root *os.Process, sig os.Signal) error { return root.Signal(sig) }
 
 func treeStopped(root int) (bool, error) { return stopped(root) }
+
+func treeMembers(int) map[int]string { return nil }
+
+func endLeft(map[int]string) {}
