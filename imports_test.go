@@ -26,7 +26,7 @@ var layers = []string{
 	"internal/cluster",
 	"internal/worker",
 	"internal/backend/all",
-	"internal/backend/redis", "internal/backend/etcd", "internal/backend/zookeeper", "internal/backend/memcached", "internal/backend/mysql",
+	"internal/backend/redis", "internal/backend/etcd", "internal/backend/zookeeper", "internal/backend/memcached", "internal/backend/mysql", "internal/backend/postgres",
 	"internal/backend",
 	"internal/supervise",
 	"internal/netdrop",

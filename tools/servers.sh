@@ -44,6 +44,16 @@ has() {
 	return 1
 }
 
+# Debian keeps the programs of each version in a folder of their own.
+has_postgres() {
+	for program in /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres /opt/homebrew/opt/postgresql@*/bin/postgres /usr/local/opt/postgresql@*/bin/postgres; do
+		if [ -x "$program" ]; then
+			return 0
+		fi
+	done
+	has postgres
+}
+
 has_zookeeper() {
 	for jar in /usr/share/java/zookeeper.jar \
 		/opt/zookeeper/lib/zookeeper-[0-9]*.jar /opt/apache-zookeeper-*/lib/zookeeper-[0-9]*.jar \
@@ -98,6 +108,8 @@ find_missing() {
 	has_java || need default-jre-headless ""
 	named MYSQL || has_mysql || need mariadb-server mariadb
 	named MYSQL || has_galera || [ "$(uname)" != Linux ] || need galera-4 ""
+	named POSTGRES || has_postgres || need postgresql postgresql
+	has pgbouncer || need pgbouncer pgbouncer
 	has strace || [ "$(uname)" != Linux ] || need strace ""
 	if [ "${1:-}" = race ]; then
 		has gcc || need gcc ""

@@ -7,6 +7,7 @@ import (
 	"github.com/lockbench/lockbench/impls/etcd"
 	"github.com/lockbench/lockbench/impls/memcached"
 	"github.com/lockbench/lockbench/impls/mysql"
+	"github.com/lockbench/lockbench/impls/postgres"
 	"github.com/lockbench/lockbench/impls/redis"
 	"github.com/lockbench/lockbench/impls/reference"
 	"github.com/lockbench/lockbench/impls/zookeeper"
@@ -21,6 +22,7 @@ func Recipes() []impls.Recipe {
 		zookeeper.Recipes(),
 		memcached.Recipes(),
 		mysql.Recipes(),
+		postgres.Recipes(),
 		reference.Recipes(),
 	)
 }

@@ -35,6 +35,9 @@ var (
 	// ErrFollower: Counters found that the node applies what another one sends
 	// it, which its counters do not tell from requests of clients.
 	ErrFollower = errors.New("a follower")
+	// ErrNeedsRestart: BringBack has fenced the node, and its next start makes it
+	// a replica.
+	ErrNeedsRestart = errors.New("the node has to be started again")
 )
 
 // Backend is one kind of lock service.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -153,6 +154,7 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 		if why := k.misplaced(ctx, n, primary); why == "" {
 			continue
 		}
+		restart := false
 		k.change(ctx, primary, func(ctx context.Context) {
 			// Somebody else may have seen to it meanwhile.
 			why := k.misplaced(ctx, n, primary)
@@ -160,12 +162,30 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 				return
 			}
 			how, err := k.backend.BringBack(ctx, k.c.servers, n, primary)
-			if err != nil {
+			restart = errors.Is(err, backend.ErrNeedsRestart)
+			if err != nil && !restart {
 				k.note("%s (%s) cannot be made a replica of %s: %v", n.Name, why, primary.Name, err)
 				return
 			}
 			k.decide("made %s a replica of %s, for %s: %s", n.Name, primary.Name, why, how)
 		})
+		if restart {
+			k.restart(ctx, n)
+		}
+	}
+}
+
+// restart kills a fenced node and starts it again. A start takes the roles'
+// lock itself.
+func (k *keeper) restart(ctx context.Context, n *Node) {
+	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
+	defer cancel()
+	err := k.c.Kill(ctx, n.Index)
+	if err == nil {
+		err = k.c.Restart(ctx, n.Index)
+	}
+	if err != nil {
+		k.note("%s cannot be started again: %v", n.Name, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend/etcd"
 	"github.com/lockbench/lockbench/internal/backend/memcached"
 	"github.com/lockbench/lockbench/internal/backend/mysql"
+	"github.com/lockbench/lockbench/internal/backend/postgres"
 	"github.com/lockbench/lockbench/internal/backend/redis"
 	"github.com/lockbench/lockbench/internal/backend/zookeeper"
 )
@@ -21,6 +22,7 @@ func Backends() []backend.Backend {
 		zookeeper.Backend{},
 		memcached.Backend{},
 		mysql.Backend{},
+		postgres.Backend{},
 	}
 }
 

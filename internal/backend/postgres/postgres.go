@@ -41,10 +41,10 @@ func (Backend) Describe() backend.Description {
 		Packages: backend.Packages{Debian: "postgresql pgbouncer", Brew: "postgresql@16 pgbouncer"},
 		Reserved: []string{"port", "listen_addresses", "unix_socket_directories", "data_directory", "max_connections", "shared_preload_libraries", "logging_collector"},
 		Unsupported: map[string]string{
-			scenario.ActEvict: "a database never evicts rows",
-			scenario.ActFull:  "a database rejects writes when its disk is full, and the disk is this machine's",
-			scenario.ActFlush: "a database has no command that deletes everything",
-			scenario.ActMove:  "a primary hands over nothing by itself; use pause, kill or cut",
+			scenario.AbilityEvict: "a database never evicts rows",
+			scenario.AbilityFull:  "a database rejects writes when its disk is full, and the disk is this machine's",
+			scenario.AbilityFlush: "a database has no command that deletes everything",
+			scenario.AbilityMove:  "a primary hands over nothing by itself; use pause, kill or cut",
 		},
 		Color: color.NRGBA{0x6A, 0x4C, 0x93, 0xff}, Glyph: backend.Triangle,
 	}
@@ -58,7 +58,7 @@ func (Backend) Durable(settings map[string]string) bool {
 // UnsupportedWith: with these settings a commit waits for no disk.
 func (Backend) UnsupportedWith(settings map[string]string, action string) string {
 	for _, name := range []string{"fsync", "synchronous_commit"} {
-		if action == scenario.ActSlowDisk && backend.Off(settings, name) {
+		if action == scenario.AbilitySlowDisk && backend.Off(settings, name) {
 			return "no commit waits for a disk with " + name + "=off; leave that out"
 		}
 	}
