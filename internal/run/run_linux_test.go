@@ -190,8 +190,6 @@ func TestInterrupted(t *testing.T) {
 	nothingIn(t, o.Temp)
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // onTick is a Progress that acts while a scenario runs.
 type onTick struct {
 	Silent
