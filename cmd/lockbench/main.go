@@ -1,5 +1,5 @@
 // Lockbench benchmarks and chaos-tests distributed locks on Redis, etcd,
-// ZooKeeper, memcached and MySQL. It shows, with evidence, how fast each lock is,
+// ZooKeeper, memcached, MySQL and PostgreSQL. It shows, with evidence, how fast each lock is,
 // what it costs, and when it lets two clients hold it at once.
 //
 // Usage:

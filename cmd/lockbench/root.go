@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lockbench",
 		Short:         "Benchmark and chaos-test distributed locks",
-		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached and MySQL.\nIt shows, with evidence, how fast each lock is, what it costs, and when it lets two clients hold it at once.",
+		Long:          "lockbench benchmarks and chaos-tests distributed locks on Redis, etcd, ZooKeeper, memcached, MySQL\nand PostgreSQL. It shows, with evidence, how fast each lock is, what it costs, and when it lets two clients hold it at once.",
 		Version:       version().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
