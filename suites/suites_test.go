@@ -28,13 +28,14 @@ func catalogue() scenario.Catalogue {
 		"zookeeper": {"sequence", "read-write", "client-lock", "exclusive-node", "watch-children"},
 		"memcached": {"cas", "add-delete", "timestamp"},
 		"mysql":     {"lease-row", "get-lock", "insert", "insert-reaper", "insert-reentrant", "insert-reentrant-count", "for-update", "for-update-no-index"},
+		"postgres":  {"lease-row", "advisory"},
 	} {
 		for _, name := range recipes {
 			bound := "ttl"
 			switch {
 			case backend == "etcd" || backend == "zookeeper":
 				bound = "session"
-			case name == "get-lock" || strings.HasPrefix(name, "for-update"):
+			case name == "get-lock" || name == "advisory" || strings.HasPrefix(name, "for-update"):
 				bound = "connection"
 			}
 			r := recipe(backend+"/"+name, bound, bound == "session" || name == "lease-row")
@@ -46,6 +47,8 @@ func catalogue() scenario.Catalogue {
 				if r.Bound == "connection" || name == "lease-row" || name == "insert" {
 					r.Topologies = append(r.Topologies, "galera")
 				}
+			case backend == "postgres":
+				r.Topologies = append(r.Topologies, "replicated", "pooled")
 			case backend == "memcached":
 				r.Topologies = append(r.Topologies, "sharded")
 			}
