@@ -13,9 +13,9 @@ import (
 // result. If it returns neither within limit, the connection breaks.
 //
 // pgx brings a handler like this one, which sleeps for 100 ms after each
-// cancel request lest it meet a later statement. The server has signalled the
+// cancel request so that it does not hit a later statement. The server signals the
 // session before it closes the connection of the request, and a session ignores
-// the signal while it reads the next statement, so there is nothing to wait for.
+// the signal while it reads the next statement, so no wait is needed.
 type canceller struct {
 	conn  *pgconn.PgConn
 	limit time.Duration

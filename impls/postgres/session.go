@@ -81,7 +81,7 @@ func (c *client) session(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// hangUp closes the connection at once, without a word to the server.
+// hangUp closes the connection at once, without a message to the server.
 func (s *session) hangUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -33,7 +33,7 @@ var (
 	// ErrPortTaken: the server found its port in use.
 	ErrPortTaken = errors.New("the port was taken by another process")
 	// ErrFollower: Counters found that the node applies what another one sends
-	// it, which its counters do not tell from requests of clients.
+	// it, and its counters do not separate that from requests of clients.
 	ErrFollower = errors.New("a follower")
 	// ErrNeedsRestart: BringBack has fenced the node, and its next start makes it
 	// a replica.
@@ -85,7 +85,7 @@ type Description struct {
 	// Consensus: the servers agree on every grant and write it to disk, so that a
 	// restart or a new leader loses no lock.
 	Consensus bool
-	// MonotonicClock: leases end by a clock that nobody can set.
+	// MonotonicClock: leases end by a clock that cannot be set.
 	MonotonicClock bool
 	// IsolatedDisconnects: a server that is cut off from the other servers closes
 	// its clients' connections.
@@ -115,7 +115,7 @@ type Topology struct {
 	Ports int   // of each node, and of each server with a role; the first is the clients'
 	Links []Link
 
-	// Watchers are servers without data that tell clients where the leader is.
+	// Watchers are servers without data that report the leader to clients.
 	// They are started when the nodes have formed. Their addresses are the
 	// cluster's Directory.
 	Watchers int
@@ -133,8 +133,8 @@ type Topology struct {
 // Link is a port at which the servers of a topology call one another.
 type Link struct {
 	Port int // which of the node's ports
-	// CallsBack: the caller tells the address at which it listens itself, and is
-	// called back there.
+	// CallsBack: the caller sends its own listen address, and the server connects
+	// back to it.
 	CallsBack bool
 	// From is the address that the caller has to be seen at; "" is any.
 	From string

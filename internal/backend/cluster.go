@@ -213,7 +213,7 @@ func (c *Cluster) RunOnce(ctx context.Context, n *Node, cmd supervise.Command) e
 	return nil
 }
 
-// Root reports whether servers have to be told that they may run as root. They
-// must not change to another user: the kernel would then forget the signal that
+// Root reports whether servers need permission to run as root. They must not
+// change to another user: the kernel would then forget the signal that
 // ends them with lockbench.
 func Root() bool { return os.Geteuid() == 0 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrMissing: this machine has no such server; the message says how to install
+// ErrMissing: this machine has no such server; the message explains how to install
 // it.
 var ErrMissing = errors.New("not installed")
 
@@ -25,7 +25,7 @@ type Binary struct {
 	Version string // as the program, or its archive, reports it; "" if it does not
 	// Extra is what else was found, by names of the backend's own.
 	Extra map[string]string
-	// At is where it is, for doctor, if the path does not tell.
+	// At is its location, for doctor, if the path does not show it.
 	At string
 }
 
@@ -104,7 +104,7 @@ type MissingError struct {
 	Command  string // that installs it
 }
 
-// Error says what is missing, and what to do next.
+// Error names what is missing, and what to do next.
 func (e *MissingError) Error() string {
 	subject := strings.TrimSpace(e.Backend + " " + e.Topology)
 	return fmt.Sprintf("%s is %v: %s; install it with `%s`, or name one by --server %s=PATH", subject, ErrMissing, e.What, e.Command, e.Backend)

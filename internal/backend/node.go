@@ -21,7 +21,7 @@ type Role string
 // The roles. They are part of node names and of environment.json.
 const (
 	RoleNode    Role = ""         // it grants locks
-	RoleWatcher Role = "sentinel" // it holds no data, and tells clients where the leader is
+	RoleWatcher Role = "sentinel" // it holds no data, and reports the leader to clients
 	RoleProxy   Role = "proxy"    // clients reach a node through it
 )
 

@@ -24,7 +24,7 @@ type LeadMover interface {
 // Elector is a backend whose servers elect another leader.
 type Elector interface {
 	// Election is how long that may take by the settings read back from the
-	// servers, and how this was computed; 0 if they do not tell.
+	// servers, and how this was computed; 0 if they do not show it.
 	Election(settings map[string]string) (within time.Duration, from string)
 }
 
@@ -93,7 +93,7 @@ type KeyHolder interface {
 
 // Filler is a backend whose servers reject writes at a limit of their space.
 type Filler interface {
-	// Fill returns when a write of ours was rejected for want of space; how says
+	// Fill returns when a write of ours was rejected for lack of space; how describes
 	// how this was done. After an error Drain is called too.
 	Fill(ctx context.Context, c *Cluster, n *Node) (how string, err error)
 	// Drain makes space again, if there is none, and returns when there is. The

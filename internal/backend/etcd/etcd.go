@@ -108,7 +108,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 	return supervise.Command{Path: c.Binary.Path, Args: args, Env: env}, nil
 }
 
-// ready asks /health, which makes a linearizable read, and whether the data
+// Ready checks /health, which makes a linearizable read, and whether the data
 // folder in the server's command line is ours.
 func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) error {
 	data, err := backend.Get(ctx, "http://"+n.Address+"/debug/vars", "")
@@ -139,8 +139,8 @@ func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) e
 
 func (Backend) Formed(context.Context, *backend.Cluster) error { return nil }
 
-// settings are taken from the server's log: at its start it says what it runs
-// with, and offers no other way to ask.
+// Settings reads the server's log: the server logs its settings when it starts,
+// and has no request that returns them.
 func (Backend) Settings(_ context.Context, c *backend.Cluster, n *backend.Node) (map[string]string, error) {
 	data, err := os.ReadFile(n.Log)
 	if err != nil {
@@ -211,7 +211,7 @@ func electionTimeout(s string, byDefault time.Duration) time.Duration {
 	return byDefault
 }
 
-// counters are messages rather than calls: a watch or a keep-alive is a message
+// Counters are messages rather than calls: a watch or a keep-alive is a message
 // on a stream that was opened long ago.
 func (Backend) Counters(ctx context.Context, _ *backend.Cluster, n *backend.Node) (map[string]int64, error) {
 	page, err := backend.Get(ctx, "http://"+n.Address+"/metrics", "")
@@ -242,7 +242,7 @@ func parseMessages(page string) (map[string]int64, error) {
 		default:
 			continue
 		}
-		// The health service of gRPC is nobody's request.
+		// Health checks of gRPC are not requests of clients.
 		if !strings.Contains(line, `grpc_service="etcdserverpb.`) && !strings.Contains(line, `grpc_service="v3`) {
 			continue
 		}

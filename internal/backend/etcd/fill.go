@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// rejection is how an etcd says that it has no room.
+// rejection is in etcd's error when it has no space.
 const rejection = "database space exceeded"
 
 // alarm is what an etcd raises by itself when its quota is used up, and a
@@ -66,8 +66,8 @@ func (Backend) Fill(ctx context.Context, _ *backend.Cluster, n *backend.Node) (h
 	return fmt.Sprintf("alarm NOSPACE raised; for member %s, which answers a put by %q", n.Name, rejection), nil
 }
 
-// drain takes the alarm back, which outlives the member: of one that is dead the
-// others are asked.
+// Drain takes the alarm back. The alarm outlives the member: if that is dead, the
+// request goes to the others.
 func (Backend) Drain(ctx context.Context, c *backend.Cluster, n *backend.Node) error {
 	nodes := append([]*backend.Node{n}, c.Nodes()...)
 	serves := func(n *backend.Node) bool { return n.Alive() && n.Awake() == nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// status is what a member says of itself and of its leader. Numbers of 64
+// status is what a member reports about itself and its leader. Numbers of 64
 // bits are strings there.
 type status struct {
 	Header struct {
@@ -31,8 +31,9 @@ func askStatus(ctx context.Context, n *backend.Node) (s status, err error) {
 	return s, nil
 }
 
-// leader is whom a majority, itself included, names in one term: a leader that
-// was cut off goes on for a while to take itself for one.
+// Leader returns the member that a majority, including that member, names as
+// leader in the same term: a leader that was cut off still names itself for a
+// while.
 func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	answers, err := backend.Collect(c.Nodes(), func(n *backend.Node) (status, error) { return askStatus(ctx, n) })
 	if err != nil {
@@ -52,7 +53,7 @@ func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	return 0, fmt.Errorf("%w: of %d members that answer no majority has the same leader", backend.ErrNoLeader, len(answers))
 }
 
-// moveLeader asks the leader to hand over to the next member that serves.
+// MoveLeader asks the leader to hand over to the next member that serves.
 func (e Backend) MoveLeader(ctx context.Context, c *backend.Cluster, from int) error {
 	nodes := c.Nodes()
 	answers, err := backend.Collect(nodes, func(n *backend.Node) (status, error) { return askStatus(ctx, n) })

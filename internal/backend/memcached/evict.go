@@ -16,8 +16,8 @@ import (
 
 // memcached evicts within a class of sizes only, and takes memory for one from
 // what no class has taken yet. So the fillers are of the key's own class: first
-// as many as there is memory for, page by page, then a few at a time, for only
-// now does it evict, and tells of it no faster than we may listen.
+// as many as there is memory for, page by page, then a few at a time: only then
+// does it evict, and its events must not come faster than we read them.
 const batchSize = 500
 
 // session is a connection on which commands are sent in masses.
@@ -38,7 +38,7 @@ func dial(ctx context.Context, n *backend.Node) (*session, error) {
 }
 
 // send sends requests that have answers lines of answers together, and takes
-// each by its place. Who answers nothing for long is given up.
+// each by its place. It fails when the server does not answer within the limit.
 func (t *session) send(ctx context.Context, requests string, lines int, take func(i int, line string) error) error {
 	defer context.AfterFunc(ctx, func() { t.conn.Close() })()
 	if err := t.conn.SetDeadline(time.Now().Add(backend.RestoreLimit)); err != nil {
@@ -63,7 +63,7 @@ func (t *session) send(ctx context.Context, requests string, lines int, take fun
 	return <-sent
 }
 
-// item_ is what the server tells of a key.
+// item_ is what the server reports about a key.
 type item_ struct{ class, size int }
 
 // errNoItem: the server has no such key.
@@ -84,7 +84,7 @@ func (t *session) item(ctx context.Context, key string) (item item_, err error) 
 		item.class, noClass = strconv.Atoi(fields["cls"])
 		item.size, noSize = strconv.Atoi(fields["size"])
 		if noClass != nil || noSize != nil {
-			return fmt.Errorf("it tells of %q by %q", key, line)
+			return fmt.Errorf("the server answered %q for key %q", line, key)
 		}
 		return nil
 	})
@@ -100,9 +100,9 @@ func (t *session) set(ctx context.Context, from, to int, value string) error {
 	return err
 }
 
-// offer sends fillers from one number to below another, and tells what the last
-// one that was not stored was answered. They are waited for also when ctx ends,
-// or some might go in after the others were taken out.
+// offer sends fillers from one number to below another, and returns the answer to
+// the last one that was not stored. It waits for all answers even when ctx ends,
+// or some fillers might be stored after the others were removed.
 func (t *session) offer(ctx context.Context, from, to int, value string) (refused string, err error) {
 	var req strings.Builder
 	for i := from; i < to; i++ {
@@ -124,8 +124,8 @@ func (t *session) offer(ctx context.Context, from, to int, value string) (refuse
 	return refused, err
 }
 
-// drop takes fillers out again, from one number to below another, and tells how
-// many there were.
+// drop removes fillers, from one number to below another, and returns how many
+// there were.
 func (t *session) drop(ctx context.Context, from, to int) (hits int64, err error) {
 	var req strings.Builder
 	for i := from; i < to; i++ {

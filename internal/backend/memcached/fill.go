@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// rejection is how a memcached says that it has no room.
+	// rejection is memcached's answer when it has no space.
 	rejection = "SERVER_ERROR out of memory"
 	// Large fillers take all the memory first. Each class of small items still
 	// gets one page, which is filled then: a key has some bytes more than its
@@ -45,7 +45,7 @@ func (Backend) Fill(ctx context.Context, _ *backend.Cluster, n *backend.Node) (h
 	return fmt.Sprintf("filled until it refused; items of %d sizes, the last by %q, after %d fillers", len(sizes), answer, filled), nil
 }
 
-// drain takes the fillers out. A dead server has none when it is started again.
+// Drain removes the fillers. A dead server has none when it is started again.
 func (Backend) Drain(ctx context.Context, _ *backend.Cluster, n *backend.Node) error {
 	if !n.Alive() {
 		return nil

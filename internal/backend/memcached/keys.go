@@ -13,13 +13,13 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// evictions listens to what a memcached tells of its evictions.
+// evictions reads the eviction events of a memcached.
 type evictions struct {
 	conn net.Conn
 
 	mu   sync.Mutex
 	keys map[string]bool
-	err  error // it tells no more
+	err  error // why the events ended
 }
 
 // watchEvictions begins to listen.
@@ -65,8 +65,8 @@ func (e *evictions) listen(r *bufio.Reader) {
 	}
 }
 
-// has tells whether a key was evicted, as far as we were told. The server may
-// leave out what it cannot tell fast enough.
+// has reports whether an event showed that a key was evicted. The server may
+// drop events that it cannot send fast enough.
 func (e *evictions) has(key string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

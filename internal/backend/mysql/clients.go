@@ -15,8 +15,8 @@ import (
 // noSuchThread is the server's error for a connection that is not there.
 const noSuchThread = 1094
 
-// closeClients ends the connections that use the recipes' database: that is
-// what tells them from those of replicas and our own, which use none.
+// CloseClients ends the connections that use the recipes' database. The
+// connections of replicas and our own use none.
 func (Backend) CloseClients(ctx context.Context, c *backend.Cluster, n *backend.Node) (closed int, err error) {
 	ids, err := clients(ctx, n)
 	if err != nil {

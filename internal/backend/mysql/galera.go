@@ -69,8 +69,8 @@ func galeraFlags(c *backend.Cluster, n *backend.Node) map[string]string {
 		"binlog-format": "ROW", "default-storage-engine": "InnoDB", "innodb-autoinc-lock-mode": "2",
 
 		"wsrep-on": "ON", "wsrep-provider": c.Binary.Extra[galera], "wsrep-node-name": n.Name,
-		// Whoever calls with another name is refused: a server of another run that
-		// still looks for one at a port which is now ours. It has 32 letters at most.
+		// A server with another name is refused: it may be from another run, and
+		// still look for a member at a port that is now ours. At most 32 characters.
 		"wsrep-cluster-name":    "lockbench-" + galeraID(c, 0)[:18],
 		"wsrep-cluster-address": "gcomm://" + strings.Join(members, ","),
 		"wsrep-node-address":    backend.ClientHost + ":" + group,
@@ -92,7 +92,7 @@ func galeraID(c *backend.Cluster, number int) string {
 }
 
 // galeraFound writes what a node would have from an earlier life in a group: the
-// state that it stopped at, and who was in the group then. All nodes start with
+// state that it stopped at, and the group's members then. All nodes start with
 // the same, an empty database, and so form the group by themselves as after a
 // power cut, at once and without a copy of anything. The alternative, to found it
 // with one node and let the others join, takes one after another, seconds each.
@@ -131,7 +131,7 @@ func galeraPosition(ctx context.Context, c *backend.Cluster, n *backend.Node, ar
 	}
 	position := backend.Between(strings.Join(backend.LogLines(n.Log, said), "\n")+"\n", "Recovered position: ", " \n")
 	if position == "" {
-		return "", fmt.Errorf("%w: its data do not tell at which transaction it was killed; see %s", backend.ErrServer, n.Log)
+		return "", fmt.Errorf("%w: its data do not show at which transaction it was killed; see %s", backend.ErrServer, n.Log)
 	}
 	return position, nil
 }

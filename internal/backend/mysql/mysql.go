@@ -52,7 +52,7 @@ func (Backend) Describe() backend.Description {
 	}
 }
 
-// Durable: a commit is on disk. (A setting that says otherwise is not looked at.)
+// Durable: a commit is on disk. (Settings that may change this are not checked.)
 func (Backend) Durable(map[string]string) bool { return true }
 
 // UnsupportedWith: with these values a commit waits for no disk.
@@ -210,7 +210,7 @@ func install(ctx context.Context, c *backend.Cluster, n *backend.Node, data stri
 	return c.RunOnce(ctx, n, cmd)
 }
 
-// ready logs in and asks for the data folder.
+// Ready logs in and reads the path of the data folder.
 func (Backend) Ready(ctx context.Context, c *backend.Cluster, n *backend.Node) error {
 	all, err := askPairs(ctx, n, "SHOW GLOBAL VARIABLES LIKE 'datadir'")
 	if err != nil {

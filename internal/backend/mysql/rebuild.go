@@ -35,8 +35,8 @@ func gtids(text string) (map[gtid]uint64, error) {
 	return last, nil
 }
 
-// ownWrites tells up to where a node has writes that another has not; "" if
-// there are none.
+// ownWrites returns the position up to which a node has writes that another node
+// does not have; "" if there are none.
 func ownWrites(ctx context.Context, n, other *backend.Node) (string, error) {
 	var has [2]map[gtid]uint64
 	for i, one := range []*backend.Node{n, other} {
@@ -92,8 +92,8 @@ func rebuild(ctx context.Context, from, to *backend.Node) error {
 	return exec(ctx, target, "RESET MASTER", "SET GLOBAL gtid_binlog_state='"+state+"'")
 }
 
-// snapshot begins a transaction that sees one moment, and tells what has
-// been logged until then.
+// snapshot begins a transaction with a consistent view, and returns the position
+// of the log at that moment.
 func snapshot(ctx context.Context, conn *sql.Conn) (string, error) {
 	// Of the writers only the primary has new writes, so all but its last one is
 	// as before.
@@ -112,7 +112,7 @@ func snapshot(ctx context.Context, conn *sql.Conn) (string, error) {
 		return "", err
 	}
 	if !moment[0][0].Valid {
-		return "", errors.New("it does not tell where its log stood")
+		return "", errors.New("the server did not return the position of its log")
 	}
 	before, err := gtids(state[0][0].String)
 	if err != nil {

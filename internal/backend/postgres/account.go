@@ -14,7 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
-// account is as whom the servers run: nil, as ourselves, unless that is root.
+// account returns the account that the servers run as: nil for our own, unless
+// that is root.
 func account() (*supervise.Account, error) {
 	if !backend.Root() {
 		return nil, nil

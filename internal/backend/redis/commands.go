@@ -92,7 +92,7 @@ func (Backend) Flush(ctx context.Context, n *backend.Node) (how string, err erro
 	return "FLUSHALL", order(ctx, n, []string{"FLUSHALL", "SYNC"})
 }
 
-// closeClients closes the connections of those that are neither replicas,
+// CloseClients closes the connections of those that are neither replicas,
 // masters or sentinels, nor we. (To close them by type would close those of the
 // sentinels, and spare those that wait for messages.)
 func (Backend) CloseClients(ctx context.Context, _ *backend.Cluster, n *backend.Node) (closed int, err error) {

@@ -23,7 +23,7 @@ const (
 	maxFillers = 10000
 )
 
-// evictedEvents is where a redis tells the names of the keys that it evicts.
+// evictedEvents is the channel on which redis publishes the keys that it evicts.
 const evictedEvents = "__keyevent@0__:evicted"
 
 func (Backend) Evict(ctx context.Context, c *backend.Cluster, n *backend.Node, key string) (how string, err error) {
@@ -81,7 +81,7 @@ func (Backend) Evict(ctx context.Context, c *backend.Cluster, n *backend.Node, k
 	return fmt.Sprintf("filled until it was evicted; by %s at maxmemory %s, after %d fillers of %d KiB", policy, during["maxmemory"], filled, fillerSize>>10), nil
 }
 
-// fillUntilEvicted puts in fillers until the key is evicted, and tells how many.
+// fillUntilEvicted adds fillers until the key is evicted, and returns how many.
 func fillUntilEvicted(ctx context.Context, n *backend.Node, evicted <-chan string, key string) (filled int, err error) {
 	value, full := strings.Repeat("x", fillerSize), ""
 	for filled < maxFillers && full == "" {
@@ -110,7 +110,7 @@ func fillUntilEvicted(ctx context.Context, n *backend.Node, evicted <-chan strin
 		}
 		filled++
 	}
-	// What it has told until now may still be on its way.
+	// Events that it has sent may still be on their way.
 	wait := time.NewTimer(time.Second)
 	defer wait.Stop()
 	for {

@@ -12,7 +12,7 @@ const (
 	// fullLimit is a limit that every redis is beyond, so that no release makes
 	// room for another lock.
 	fullLimit = "1"
-	// rejection is how a redis begins to say that it has no room.
+	// rejection begins redis's error when it has no space.
 	rejection = "OOM "
 )
 
@@ -35,7 +35,7 @@ func (Backend) Fill(ctx context.Context, _ *backend.Cluster, n *backend.Node) (h
 	return fmt.Sprintf("maxmemory set to %s byte with maxmemory-policy noeviction; it answers a SET by %q", fullLimit, answer), nil
 }
 
-// drain sets the limits back to those that the server had at its start. A dead
+// Drain sets the limits back to those that the server had at its start. A dead
 // one has them when it is started again.
 func (Backend) Drain(ctx context.Context, c *backend.Cluster, n *backend.Node) error {
 	if !n.Alive() {
@@ -51,8 +51,7 @@ func (Backend) Drain(ctx context.Context, c *backend.Cluster, n *backend.Node) e
 	return err
 }
 
-// probe writes a key of ours, takes it out again, and tells what the write
-// was answered.
+// probe writes a key of ours, removes it, and returns the answer to the write.
 func probe(ctx context.Context, n *backend.Node) (answer string, err error) {
 	answers, err := send(ctx, n, []string{"SET", backend.FillerPrefix + "mark", "1"}, []string{"DEL", backend.FillerPrefix + "mark"})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // Backend is redis-server, or valkey-server in its place.
 type Backend struct{}
 
-// Describe: the masters of a quorum know nothing of one another. A client asks a
+// Describe: the masters of a quorum are independent. A client asks a
 // majority of them; there are five, as the author of redlock has it. Replicated
 // is a master with two replicas, and three sentinels.
 func (Backend) Describe() backend.Description {
@@ -87,7 +87,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 	args = append(args,
 		"--port", strconv.Itoa(n.Ports[0]), "--bind", "127.0.0.1", "--dir", n.Dir,
 		// Its protected mode knows of one loopback address only; clients may come
-		// from another. Nobody but this machine reaches any.
+		// from another. Only this machine can reach them.
 		"--protected-mode", "no",
 		"--daemonize", "no", "--maxclients", strconv.Itoa(c.Connections(10000)),
 	)
@@ -176,7 +176,7 @@ func (Backend) Counters(ctx context.Context, c *backend.Cluster, n *backend.Node
 	counters := map[string]int64{}
 	for name, value := range info {
 		name, ok := strings.CutPrefix(name, "cmdstat_")
-		// Only we ask for these.
+		// Only lockbench sends these.
 		if !ok || name == "info" || name == "config|get" {
 			continue
 		}

@@ -45,7 +45,7 @@ func replicaCommand(c *backend.Cluster, n *backend.Node) ([]string, error) {
 		text = fmt.Sprintf("replicaof %s %d\n", c.PeerHost, first.Ports[0])
 	}
 	if c.LinksProxied {
-		// It is what the sentinels tell one another, and replicas.
+		// Sentinels and replicas exchange this address.
 		text += "replica-announce-ip " + backend.LinkHost + "\n"
 	}
 	// A replica joins at once, instead of after five seconds in which others
@@ -90,7 +90,7 @@ func sentinelReadBack(ctx context.Context, n *backend.Node) (map[string]string, 
 	return settings, nil
 }
 
-// formed waits for the replicas: a sentinel asks the master for them when it
+// Formed waits for the replicas: a sentinel asks the master for them when it
 // starts, and then only every ten seconds.
 func (Backend) Formed(ctx context.Context, c *backend.Cluster) error {
 	if c.Topology.Name != replicated {
@@ -99,7 +99,7 @@ func (Backend) Formed(ctx context.Context, c *backend.Cluster) error {
 	return c.AwaitAll(ctx, func() error { return linked(ctx, c, 0) })
 }
 
-// whole: the replicas are linked to the master that the sentinels name, and
+// Whole: the replicas are linked to the master that the sentinels name, and
 // each sentinel knows them all.
 func (Backend) Whole(ctx context.Context, c *backend.Cluster) error {
 	if c.Topology.Name != replicated {
@@ -169,8 +169,8 @@ func watches(ctx context.Context, c *backend.Cluster, n *backend.Node, master in
 			return fmt.Errorf("it knows %d %s, and not yet %d", len(list), strings.ToLower(kind.command), kind.count)
 		}
 		for _, r := range list {
-			// A replica that has told nothing of itself cannot be chosen. (How
-			// its link is the replica told us; a sentinel asks it rarely.)
+			// A replica that a sentinel has no report from cannot be chosen. (The
+			// state of its link comes from the replica; a sentinel asks it rarely.)
 			if r["flags"] != kind.good || r["info-refresh"] == "0" {
 				return fmt.Errorf("the %s at port %s has flags=%s info-refresh=%s", kind.good, r["port"], r["flags"], r["info-refresh"])
 			}
@@ -179,7 +179,7 @@ func watches(ctx context.Context, c *backend.Cluster, n *backend.Node, master in
 	return nil
 }
 
-// leader is the master that most sentinels name, if it says so too.
+// Leader returns the master that most sentinels name, if it reports that role.
 func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	if c.Topology.Name != replicated {
 		return 0, c.NoLeader()
@@ -213,7 +213,7 @@ func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	return 0, fmt.Errorf("%w: no majority of the sentinels names the same master", backend.ErrNoLeader)
 }
 
-// moveLeader asks the sentinels one after another: any of them will do, but one
+// MoveLeader asks the sentinels one after another: any of them will do, but one
 // that has just come to agree with the others may refuse.
 func (Backend) MoveLeader(ctx context.Context, c *backend.Cluster, _ int) error {
 	if c.Topology.Name != replicated {

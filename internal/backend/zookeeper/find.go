@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// find searches the jars (a folder that Apache's archive was unpacked to, or
+// Find searches the jars (a folder that Apache's archive was unpacked to, or
 // Debian's) and a Java runtime.
 func (Backend) Find(s backend.Search) (backend.Binary, error) {
 	jars, err := findJars(s)
@@ -119,7 +119,7 @@ func readable(path string) bool {
 	return true
 }
 
-// jarVersion is what a jar's manifest or its name says, or another name for it
+// jarVersion is the version in a jar's manifest or name, or another name for it
 // in its folder (Debian's zookeeper.jar has one); "" if none does.
 func jarVersion(path string) string {
 	if v := manifestVersion(path); v != "" {

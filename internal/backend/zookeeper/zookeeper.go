@@ -133,7 +133,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 	return supervise.Command{Path: c.Binary.Path, Args: args}, nil
 }
 
-// ready: the node has a mode, so it serves (a node without a quorum says that
+// Ready: the node has a mode, so it serves (a node without a quorum reports that
 // it does not), and its data folder is ours.
 func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) error {
 	conf, err := fourLetters(ctx, n, "conf")
@@ -156,7 +156,7 @@ func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) e
 	return nil
 }
 
-// formed opens a session, which is a write that a quorum has to confirm.
+// Formed opens a session, which is a write that a quorum has to confirm.
 func (Backend) Formed(ctx context.Context, c *backend.Cluster) error {
 	conn, events, err := zk.Connect(c.Addresses(), 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -182,9 +182,9 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// leader is the one that says it leads, and has a majority in step with it. Two
-// may say so while the one that was paused or cut off has not yet noticed: the
-// later epoch is right.
+// Leader returns the server that reports that it leads, and has a majority in
+// step with it. Two may report that while one that was paused or cut off has not
+// yet noticed: the later epoch is right.
 func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	type view struct {
 		epoch   uint64
@@ -238,7 +238,7 @@ func (Backend) Settings(ctx context.Context, c *backend.Cluster, n *backend.Node
 	}
 	for k, v := range c.Settings {
 		if _, ok := settings[k]; !ok {
-			settings["set "+k] = v // the server does not tell it back
+			settings["set "+k] = v // the server has no request that returns it
 		}
 	}
 	return settings, nil
