@@ -32,9 +32,9 @@ func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 
 // EnterKernel puts the program into a network of its own if a scenario has
 // faults that the kernel is to carry, or may: it executes the program anew then,
-// and does not return on the way in. See netdrop.Enter, which says when to call
-// it. Where it cannot be had nothing happens: scenarios that may go without do,
-// and the others will say that it was missing.
+// and does not return on the way in. See netdrop.Enter for when to call it. If the
+// network is not available, it does nothing: scenarios that can run without it do,
+// and the others are reported as missing.
 func EnterKernel(scenarios []scenario.Scenario) error {
 	if !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Advice says what to do about errors that have an obvious answer; empty for
+// Advice returns what to do about errors that have an obvious solution; empty for
 // the others.
 func Advice(err error) string {
 	switch {

@@ -106,8 +106,8 @@ func (g boardGate) Caught() (chaos.Holding, bool) {
 	return holding(st), ok
 }
 
-// markKilled says of each worker that a fault ended that it did, and that this
-// is no failure of its own.
+// markKilled marks each worker that a fault ended as killed, so that this does not
+// count as a failure of the worker.
 func markKilled(workers []scenario.WorkerSample, kills []chaos.Kill) {
 	for _, k := range kills {
 		for i := range workers {

@@ -57,7 +57,7 @@ func (r *runner) startCluster(ctx context.Context, n need, name string) (*cluste
 	spec.LogDir = filepath.Join(r.dir.path, scenario.DirServers, name)
 	c, err := cluster.Start(ctx, r.sup, spec)
 	if errors.Is(err, cluster.ErrMissing) {
-		return nil, err // it says all there is to say
+		return nil, err // it is complete
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s (%s): %w", n.key.backend, n.key.topology, err)
@@ -67,7 +67,7 @@ func (r *runner) startCluster(ctx context.Context, n need, name string) (*cluste
 	return c, nil
 }
 
-// describe is what a cluster tells of itself, fit for the run's folder.
+// describe returns a cluster's description for the run's folder.
 func (r *runner) describe(c *cluster.Cluster) scenario.ClusterInfo {
 	info := c.Info()
 	for i, node := range info.Nodes {
@@ -85,11 +85,11 @@ func (r *runner) cluster(i int) *cluster.Cluster {
 	return r.clusters[r.keys[i]]
 }
 
-// stopPatience limits how long servers that nobody needs may take to end.
+// stopPatience limits how long servers that are no longer needed may take to end.
 const stopPatience = 15 * time.Second
 
-// used takes note that the i-th scenario is over. Servers that no other one
-// waits for are stopped; that they end is seen to at the end of the run.
+// used records that the i-th scenario is over. Servers that no other scenario
+// waits for are stopped; the end of the run waits until they have ended.
 func (r *runner) used(i int) {
 	key := r.keys[i]
 	r.mu.Lock()
@@ -108,9 +108,9 @@ func (r *runner) stopCluster(c *cluster.Cluster) {
 	}
 }
 
-// renew starts the servers of the i-th scenario anew, since they are not
-// healthy any more, for the scenarios to come. If they do not start these have
-// none, and say so.
+// renew starts new servers for the scenarios to come, because those of the i-th
+// scenario are no longer healthy. If they do not start, these scenarios are
+// reported as missing.
 func (r *runner) renew(ctx context.Context, i int, why error) {
 	key := r.keys[i]
 	r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *runner) renew(ctx context.Context, i int, why error) {
 	suffix := fmt.Sprintf("-anew-%d", r.anew)
 	r.mu.Unlock()
 	if old == nil || left <= 1 || ctx.Err() != nil {
-		return // nobody will need them
+		return // no scenario will need them
 	}
 	r.Progress.Note(fmt.Sprintf("the servers of %s %s do not recover and are started anew: %v", key.backend, key.topology, why))
 	r.stopCluster(old)

@@ -62,8 +62,8 @@ func again(t *testing.T, dir string, r scenario.Result) scenario.Result {
 	return res
 }
 
-// A worker killed by somebody else: the others go on, and what they show is
-// true, but proves nothing.
+// A worker is killed from outside: the others go on, and their records are true,
+// but prove nothing.
 func TestWorkerKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -89,8 +89,8 @@ func TestWorkerKilled(t *testing.T) {
 	}
 }
 
-// A server killed by somebody else: the scenario has failed; those that come
-// after it have a new one, and the other backend's go on.
+// A server is killed from outside: the scenario fails; the scenarios after it get
+// a new server, and those of the other backend go on.
 func TestServerKilled(t *testing.T) {
 	list := plan(t, []string{"redis/token", "reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
@@ -174,7 +174,7 @@ func TestControllerStreamIsMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The merged file without its last stream, and without the frames that
-	// would tell of it: the clients' own headers must do.
+	// would show it: the clients' own headers must suffice.
 	at := strings.LastIndex(string(data), "LBMERGED")
 	from := strings.Index(string(data), "LBSTREAM")
 	next := strings.Index(string(data[from:]), "LBMERGED") + from

@@ -37,7 +37,7 @@ func (r *runner) schedule(sc scenario.Scenario, s stage, log *chaos.Log, window,
 		Wires: s.network, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
 		Takeover: sc.Workload.Kind == scenario.Takeover,
 	}
-	if s.servers.cluster != nil { // a nil *Cluster would be servers that cannot be asked
+	if s.servers.cluster != nil { // a nil *Cluster would be a non-nil interface
 		schedule.Servers = clusterServers{s.servers.cluster}
 	}
 	return schedule

@@ -33,7 +33,7 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 		},
 	}
 	// A recipe whose inner release frees the lock does not promise the property,
-	// and lets its holder lock again all the same; its name says so.
+	// but its holder can lock again; its name shows that.
 	f.Reenters = info.Promises(impls.Reenterable) || strings.HasSuffix(info.ID, "-reentrant")
 	for _, p := range info.Properties {
 		f.Properties = append(f.Properties, string(p))
@@ -47,7 +47,8 @@ func Facts(r impls.Recipe) scenario.RecipeFacts {
 // errNoServer: the controls have no server that could be hurt.
 var errNoServer = errors.New("lockbench itself serves this lock, so there is no server to hit")
 
-// canFault tells why a fault cannot be, or nil. What no aim can mend comes first.
+// canFault returns why a fault is not possible, or nil. Reasons that hold for every
+// target come first.
 func canFault(backend, topology string, k scenario.FaultKind, settings map[string]string) error {
 	switch {
 	case k.OnClient():
@@ -71,9 +72,9 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 	return nil
 }
 
-// Unavailable says why this machine cannot inject a scenario's faults as it
-// wants them, or nil. Whether its servers support them is another question,
-// which the suite's expansion has asked.
+// Unavailable returns why this machine cannot inject a scenario's faults as
+// specified, or nil. The suite's expansion has checked whether the servers
+// support them.
 func Unavailable(sc scenario.Scenario) error {
 	for _, f := range sc.Faults {
 		err := chaos.Available(f.Kind)

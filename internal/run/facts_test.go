@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// What servers can suffer, and what they keep through it, decides what a suite
-// may ask and what is expected of it.
+// The faults that servers support, and what they keep through them, decide which
+// faults a suite may have and what is expected then.
 func TestFactsOfServersUnderFaults(t *testing.T) {
 	aof := map[string]string{"appendonly": "yes", "appendfsync": "always"}
 	for _, c := range []struct {

@@ -43,8 +43,8 @@ func hits(t *testing.T, r scenario.Result, mechanism string) scenario.FaultResul
 	return f
 }
 
-// injected checks what the log says was done; whether it counts as a hit is
-// judged elsewhere.
+// injected checks the injection in the log; whether it counts as a hit is checked
+// elsewhere.
 func injected(t *testing.T, out Outcome, name, how string) {
 	t.Helper()
 	for _, e := range faultEvents(t, filepath.Join(out.Dir, scenario.DirScenarios, name)) {
@@ -56,8 +56,8 @@ func injected(t *testing.T, out Outcome, name, how string) {
 }
 
 // Every way to a client and to a server, on real ones, whole runs through, side
-// by side: the fault meets whom it aims at, the servers recover, and a look
-// afterwards finds the lock that a dead client left for ever, and no other.
+// by side: the fault hits its target, the servers recover, and the probe finds
+// the lock that a dead client left for ever, and no other.
 func TestFaultsOfEveryWay(t *testing.T) {
 	t.Parallel()
 	lanes := &lanes{onlooker: newOnlooker(), of: map[string]string{}, busy: map[string]bool{}}
@@ -186,8 +186,8 @@ func (l *lanes) Done(r scenario.Result) {
 	l.now--
 }
 
-// What servers or this machine cannot suffer is missing, with the reason, and
-// never looks survived.
+// A fault that the servers or this machine do not support is missing, with the
+// reason, and never counts as survived.
 func TestFaultsThatCannotBe(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{Clients: []int{2}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Repeat: 4}})
 	list[0].Faults = []scenario.Fault{{Kind: "leader-kill"}}
@@ -207,7 +207,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 }
 
 // A run in a network of its own: the kernel drops what the holder sends and
-// gets, and nobody else's packets.
+// gets, and no other client's packets.
 func TestFaultByTheKernel(t *testing.T) {
 	testenv.NeedsServers(t, "redis")
 	if err := netdrop.Available(); err != nil {

@@ -26,8 +26,8 @@ var ErrFolder = errors.New("the folder for results cannot be used")
 // ErrTemp: servers cannot keep their data where the user said.
 var ErrTemp = errors.New("the folder for temporary files cannot be used")
 
-// unusable names an error as that of a folder that the user chose. A full disk
-// is nobody's choice.
+// unusable marks an error as that of a folder that the user chose. A full disk
+// is not the user's choice.
 func unusable(which, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// describeHost tells what machine this is.
+// describeHost describes this machine.
 func describeHost() scenario.Host {
 	h := scenario.Host{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
@@ -46,7 +46,7 @@ func procField(path, name string) string {
 }
 
 // cpuTimes reads how much CPU time the machine has used and has had, in ticks;
-// ok is false where the system does not tell.
+// ok is false where the system does not report it.
 func cpuTimes() (busy, total int64, ok bool) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {

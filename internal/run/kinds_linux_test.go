@@ -108,7 +108,8 @@ func TestLoads(t *testing.T) {
 	})
 }
 
-// Who a fault killed is told as such, and proves nothing against the lock.
+// A client killed by a fault is reported as such, and proves nothing against the
+// lock.
 func TestHolderKill(t *testing.T) {
 	t.Parallel()
 	ttl := scenario.Duration(time.Second)
@@ -174,8 +175,8 @@ func TestHolderKill(t *testing.T) {
 	}
 }
 
-// Faults at named steps hit a client that stands there; the step that nobody
-// comes to is a miss.
+// Faults at named steps hit a client at that step; a step that no client reaches
+// is a miss.
 func TestStepFaults(t *testing.T) {
 	t.Parallel()
 	ttl := scenario.Duration(time.Second)

@@ -9,9 +9,9 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// all runs every scenario, and answers their results in the same order. As many
-// as Options.Parallel says go on at a time, no two of them on the same servers;
-// which one is next follows their order.
+// all runs every scenario, and returns their results in the same order. At most
+// Options.Parallel run at a time, no two of them on the same servers; they start
+// in their order.
 func (r *runner) all(ctx context.Context) []scenario.Result {
 	results := make([]scenario.Result, len(r.Scenarios))
 	lanes := max(1, min(r.Parallel, len(r.Scenarios)))
@@ -64,7 +64,7 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 	return results
 }
 
-// oneAtATime passes news on in turn, whoever brings them.
+// oneAtATime forwards the calls of concurrent scenarios one at a time.
 type oneAtATime struct {
 	mu sync.Mutex
 	to Progress

@@ -16,41 +16,44 @@ import (
 // itself, over a unix socket.
 const BackendReference = "reference"
 
-// clusterKey tells clusters apart: scenarios with the same key share one.
+// clusterKey identifies a cluster: scenarios with the same key share one.
 type clusterKey struct {
 	backend, topology, settings string
-	rig                         rig
+	features                    clusterFeatures
 }
 
-// rig is what faults need servers to be started with. Servers without it are as
-// they are in production, and those are the ones whose speed counts: so only
-// scenarios with faults get servers that have any of it, all of them what one of
-// them needs.
-type rig struct {
+// clusterFeatures are what servers must be started with for faults. Servers
+// without them run as in production, and figures of speed come from these: so only
+// scenarios with faults get servers with features, each of them all that one of
+// these scenarios needs.
+type clusterFeatures struct {
 	links bool // between the servers run through proxies
 	clock bool // can be set
 }
 
-func (r rig) and(x rig) rig { return rig{r.links || x.links, r.clock || x.clock} }
+func (f clusterFeatures) and(x clusterFeatures) clusterFeatures {
+	return clusterFeatures{f.links || x.links, f.clock || x.clock}
+}
 
-// rigFor is what a scenario's faults need of servers that can be given it.
-func rigFor(sc scenario.Scenario, spec cluster.Spec) (r rig) {
+// featuresFor returns the features that a scenario's faults need and these servers
+// support.
+func featuresFor(sc scenario.Scenario, spec cluster.Spec) (features clusterFeatures) {
 	for _, f := range sc.Faults {
 		kind, _ := chaos.ParseKind(f.Kind)
 		if kind.OnClient() {
 			continue
 		}
 		if kind.About().Links && spec.Supports(scenario.AbilityLinks) == nil {
-			r.links = true
+			features.links = true
 		}
-		// What makes a clock settable makes a disk slow, too, at less cost than
-		// the alternative.
+		// The library that sets a clock can also slow down a disk, at less cost
+		// than strace.
 		if kind.About().Prepared &&
 			spec.Supports(scenario.AbilityClock) == nil && cluster.Missing(scenario.AbilityClock) == nil {
-			r.clock = true
+			features.clock = true
 		}
 	}
-	return r
+	return features
 }
 
 func canonical(settings map[string]string) string {
@@ -62,12 +65,12 @@ func canonical(settings map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// need is one cluster that scenarios ask for.
+// need is one cluster that scenarios need.
 type need struct {
 	key      clusterKey
 	settings map[string]string
 	clients  int // the most that any scenario brings
-	variant  int // 0, or the how-manieth cluster of this backend and topology
+	variant  int // which cluster of this backend and topology, from 0
 	uses     int // scenarios that it serves
 }
 
@@ -85,7 +88,7 @@ func (n need) spec() cluster.Spec {
 	topology, _ := all.Describe(n.key.backend).Topology(n.key.topology)
 	return cluster.Spec{
 		Backend: n.key.backend, Topology: n.key.topology, Settings: n.settings, Clients: n.clients,
-		Links: n.key.rig.links, Clock: n.key.rig.clock,
+		Links: n.key.features.links, Clock: n.key.features.clock,
 		Keeper: topology.Keeper,
 	}
 }
@@ -94,7 +97,7 @@ func (n need) spec() cluster.Spec {
 // and by scenario which of them is its own: the key of a scenario without one
 // has its backend alone.
 func needs(scenarios []scenario.Scenario, find func(string) (impls.Recipe, bool)) (list []need, keys []clusterKey, err error) {
-	rigs := map[clusterKey]rig{} // by keys that have none yet: what scenarios with faults need together
+	features := map[clusterKey]clusterFeatures{} // by key without features: all that scenarios with faults need
 	for _, sc := range scenarios {
 		r, ok := find(sc.Recipe)
 		if !ok {
@@ -103,7 +106,7 @@ func needs(scenarios []scenario.Scenario, find func(string) (impls.Recipe, bool)
 		k := clusterKey{backend: r.Info().Backend}
 		if k.backend != BackendReference {
 			k.topology, k.settings = sc.Topology, canonical(sc.Servers[k.backend])
-			rigs[k] = rigs[k].and(rigFor(sc, cluster.Spec{Backend: k.backend, Topology: k.topology, Settings: sc.Servers[k.backend]}))
+			features[k] = features[k].and(featuresFor(sc, cluster.Spec{Backend: k.backend, Topology: k.topology, Settings: sc.Servers[k.backend]}))
 		}
 		keys = append(keys, k)
 	}
@@ -113,7 +116,7 @@ func needs(scenarios []scenario.Scenario, find func(string) (impls.Recipe, bool)
 			continue
 		}
 		if len(sc.Faults) > 0 {
-			k.rig = rigs[*k]
+			k.features = features[*k]
 		}
 		at := slices.IndexFunc(list, func(n need) bool { return n.key == *k })
 		if at < 0 {

@@ -154,8 +154,9 @@ func TestCountersOfServersThatChanged(t *testing.T) {
 	}
 }
 
-// What one topology lacks is not said of the others, even when their servers are gone.
-func TestMissingIsToldOfOneTopology(t *testing.T) {
+// The reason for one missing topology is not reported for the others, even when
+// their servers are gone.
+func TestMissingNamesOneTopology(t *testing.T) {
 	list := []scenario.Scenario{{Recipe: "mysql/lease-row", Topology: "galera"}, {Recipe: "mysql/lease-row", Topology: "single"}}
 	_, keys, err := needs(list, all.Find)
 	if err != nil {

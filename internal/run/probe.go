@@ -23,10 +23,10 @@ const (
 	probeAnswer = 500 * time.Millisecond
 )
 
-// probe tries to get each key once all clients have left, for as long as the
-// recipe may take to give the lock of a dead client to the next: what cannot be
-// had then is held by nobody, and by nothing that ends. Nil: it did not ask, or
-// the servers did not answer.
+// probe tries to acquire each key once all clients have left, for as long as the
+// recipe may take to pass on the lock of a dead client: a lock that cannot be
+// acquired then has no holder and never becomes free. Nil: the probe did not run,
+// or the servers did not answer.
 func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.Recipe, s servers, keys []string) *scenario.Probe {
 	if sc.Workload.Kind == scenario.Uncontended || ctx.Err() != nil {
 		return nil
@@ -67,8 +67,8 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 	return p
 }
 
-// notGranted tells that the lock was not to be had in the time that there was;
-// other errors do not tell whether it was.
+// notGranted reports that the lock could not be acquired in the given time; other
+// errors do not show whether it could.
 func notGranted(asking context.Context, err error) bool {
 	return asking.Err() != nil || errors.Is(err, impls.ErrBusy)
 }
@@ -90,10 +90,10 @@ func acquireOnce(ctx context.Context, c impls.Client, key string, limit time.Dur
 	defer cancel()
 	if err != nil {
 		if impls.Outcome(history.KindAcquire, err) == history.Unknown {
-			_ = c.Cleanup(after, key, a) // nobody comes after us
+			_ = c.Cleanup(after, key, a) // no client follows
 		}
 		return err
 	}
-	_ = hold.Release(after) // likewise
+	_ = hold.Release(after) // no client follows
 	return nil
 }

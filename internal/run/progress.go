@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Progress is told how a run goes on. Its methods are called one at a time and
-// must be quick.
+// Progress receives the progress of a run. Its methods are called one at a time
+// and must be quick.
 type Progress interface {
 	// Note is one line of news: a cluster is up, a dead run was swept.
 	Note(line string)
@@ -16,14 +16,14 @@ type Progress interface {
 	// Tick comes several times a second while clients work: how far the
 	// scenario is, and how many locks were acquired, warm-up included.
 	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
-	// Violation tells of a violation within a second after the records that prove it
-	// were written; of the first few of a scenario, and the first of each class.
+	// Violation reports a violation within a second after the records that prove it
+	// were written: the first few of a scenario, and the first of each class.
 	Violation(sc scenario.Scenario, what string)
-	// Done hands over what a scenario found.
+	// Done reports a scenario's result.
 	Done(r scenario.Result)
 }
 
-// Silent is a Progress that says nothing.
+// Silent is a Progress that does nothing.
 type Silent struct{}
 
 func (Silent) Note(string)                                                  {}

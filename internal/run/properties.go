@@ -24,7 +24,7 @@ func (r *runner) properties(ctx context.Context, sc scenario.Scenario, recipe im
 	subject := conformance.Subject{Recipe: recipe, Config: impls.Config{
 		Addresses: s.addresses, Topology: sc.Topology, Directory: s.directory, Account: s.account, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
 	}}
-	if s.cluster != nil { // a nil *Cluster would be servers that cannot be asked
+	if s.cluster != nil { // a nil *Cluster would be a non-nil interface
 		subject.Servers = s.cluster
 	}
 	findings, err := conformance.Measure(ctx, subject)

@@ -150,7 +150,7 @@ type runner struct {
 	dropper *netdrop.Dropper // nil: the run has no network of its own
 
 	environment scenario.Environment
-	stopping    sync.WaitGroup // clusters that nobody needs any more
+	stopping    sync.WaitGroup // clusters that are no longer needed
 
 	mu       sync.Mutex // guards what follows, once scenarios run
 	clusters map[clusterKey]*cluster.Cluster

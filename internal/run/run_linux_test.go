@@ -325,8 +325,8 @@ func TestKillNine(t *testing.T) {
 		t.Errorf("%d calls of %d clients, damage %v", len(h.Calls), len(h.Streams), h.Damage)
 	}
 
-	// What is left says nothing for the lock, and a client's file that is gone
-	// is missed.
+	// The rest proves nothing in favour of the lock, and a client's file that is
+	// gone is noticed.
 	recipe, _ := all.Find("redis/token")
 	judged := func() scenario.Result {
 		t.Helper()

@@ -22,7 +22,7 @@ type sampler struct {
 	growth   []scenario.ServerSample
 	from, to int64 // stamps of the two readings
 	busy     *float64
-	why      string // the servers' growth cannot be told
+	why      string // the servers' growth is unknown
 }
 
 type account struct {
@@ -55,8 +55,8 @@ func (s *sampler) run(ctx context.Context, start, end int64) {
 
 func unread(err error) string { return fmt.Sprintf("the servers' counters could not be read: %v", err) }
 
-// compare tells what has grown between two readings. Servers that were killed
-// or paused meanwhile, or have changed their parts, leave nothing to compare.
+// compare computes the growth between two readings. Servers that were killed or
+// paused meanwhile, or have changed their roles, cannot be compared.
 func (s *sampler) compare(before, after account) {
 	if before.machine && after.machine && after.total > before.total {
 		share := float64(after.busy-before.busy) / float64(after.total-before.total)
@@ -89,8 +89,8 @@ func (s *sampler) compare(before, after account) {
 	}
 }
 
-// read waits for a stamp and reads what there is; the error tells that ctx has
-// ended first.
+// read waits for a stamp and reads what there is; it returns an error if ctx ends
+// first.
 func (s *sampler) read(ctx context.Context, at int64) (account, error) {
 	if err := s.clock.SleepUntil(ctx, at); err != nil {
 		return account{}, err

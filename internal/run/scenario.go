@@ -16,7 +16,7 @@ import (
 )
 
 // settle is the time between the last worker's "ready" and the start of the
-// load, so that all of them have heard of it.
+// load, so that all of them have received it.
 const settle = 50 * time.Millisecond
 
 // scenario runs one scenario and measures it. It always returns a result: what
@@ -162,8 +162,9 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	if err := r.collect(dir, clientDir, streams, register); err != nil {
 		return err
 	}
-	// A server that died took the locks with it: what followed is no picture of
-	// the recipe. That is asked after every scenario, interrupted ones too.
+	// A server that died lost its locks: the calls after that do not show how
+	// the recipe behaves. So this is checked after every scenario, interrupted
+	// ones too.
 	if err := s.recovered(ctx, sc); err != nil {
 		samples.Trouble = fmt.Sprintf("when the load was over the servers were not healthy: %v", err)
 		r.renew(ctx, i, err)

@@ -51,8 +51,8 @@ func (s servers) config(sc scenario.Scenario, dial impls.DialFunc) impls.Config 
 const (
 	// healthPatience limits how long servers may take to answer after the load.
 	healthPatience = 10 * time.Second
-	// recoveryPatience limits how long servers that were hurt may take to stand
-	// to one another as before, once that was healed.
+	// recoveryPatience limits how long servers may take to have their roles
+	// and links as before, once a fault was healed.
 	recoveryPatience = 30 * time.Second
 )
 
@@ -64,7 +64,7 @@ func (s servers) recovered(ctx context.Context, sc scenario.Scenario) error {
 	}
 	patience := recoveryPatience
 	if ctx.Err() != nil {
-		patience = healthPatience // somebody waits for the end
+		patience = healthPatience // the user waits for the end
 	}
 	for deadline := time.Now().Add(patience); ; {
 		err := s.healthy(ctx)

@@ -17,23 +17,23 @@ import (
 // within two of them.
 const glance = 250 * time.Millisecond
 
-// maxGlances bounds the violations of one scenario that are told while it runs,
+// maxGlances bounds the violations of one scenario reported while it runs,
 // but for the first of each class; the report counts them all.
 const maxGlances = 3
 
-// watch tells of violations while the clients work. It is a service to whoever
-// looks on: nothing depends on it, and an error ends it without a word, for the
-// check at the end meets the same files.
+// watch reports violations while the clients work. It is for the user at the
+// screen only: no result depends on it, and an error ends it without a report,
+// because the check at the end reads the same files.
 func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workloads.Pool, dir string, window, end int64) {
 	if sc.Workload.Kind == scenario.Uncontended || sc.Clients < 2 {
-		return // nobody meets anybody there, and the looking costs time
+		return // clients do not compete there, and watching costs time
 	}
 	follow := history.Follow(dir)
 	defer follow.Close()
-	look := checker.NewWatch(r.watched(sc, end))
+	look := checker.NewWatch(r.watchOptions(sc, end))
 	t := time.NewTicker(glance)
 	defer t.Stop()
-	told := map[checker.Class]int{}
+	reported := map[checker.Class]int{}
 	all := 0
 	for before := r.clock.Now(); ; {
 		select {
@@ -53,23 +53,24 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, pool *workload
 				look.Died(c, r.clock.Now())
 			}
 		}
-		// Whatever was stamped before the last glance has been written down since,
-		// also by a client that was not let run at once.
+		// Every call stamped before the last glance has been written since, also by
+		// a client that the system did not run at once.
 		for _, w := range look.Settle(before, time.Duration(max(follow.Uncertainty(), r.clock.Uncertainty()))) {
-			if all >= maxGlances && told[w.Class] > 0 {
+			if all >= maxGlances && reported[w.Class] > 0 {
 				continue
 			}
 			all++
-			told[w.Class]++
+			reported[w.Class]++
 			r.Progress.Violation(sc, glimpse(w, window))
 		}
 		before = now
 	}
 }
 
-// watched is what the watch judges by. When a key may stay without a holder depends
-// on the faults that are in force; only kills of clients excuse nobody.
-func (r *runner) watched(sc scenario.Scenario, end int64) checker.Options {
+// watchOptions are the checker's options for the watch. How long a key may stay
+// without a holder depends on the faults in force; only kills of clients do not
+// change it.
+func (r *runner) watchOptions(sc scenario.Scenario, end int64) checker.Options {
 	recipe, _ := r.Find(sc.Recipe) // needs has checked it
 	o := measure.Promised(sc, recipe.Info())
 	o.End = end
@@ -81,8 +82,8 @@ func (r *runner) watched(sc scenario.Scenario, end int64) checker.Options {
 	return o
 }
 
-// glimpse is a violation in a few words. Its moments are the report's, so that
-// what is told here can be found there.
+// glimpse describes a violation in a few words. It counts time as the report does,
+// so that the violation can be found there.
 func glimpse(w checker.Witness, window int64) string {
 	at := measure.Moment(w.From, window)
 	a, last := w.Calls[0], w.Calls[len(w.Calls)-1]

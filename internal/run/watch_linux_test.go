@@ -10,19 +10,19 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// onlooker remembers what was told of each scenario until it was done.
+// onlooker records the violations reported for each scenario until it was done.
 type onlooker struct {
 	Silent
-	mu   sync.Mutex
-	told map[string][]string
-	done map[string]bool
-	late []string
+	mu       sync.Mutex
+	reported map[string][]string
+	done     map[string]bool
+	late     []string
 }
 
 func (o *onlooker) Violation(sc scenario.Scenario, what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.told[sc.Name] = append(o.told[sc.Name], what)
+	o.reported[sc.Name] = append(o.reported[sc.Name], what)
 	if o.done[sc.Name] {
 		o.late = append(o.late, sc.Name)
 	}
@@ -34,21 +34,23 @@ func (o *onlooker) Done(r scenario.Result) {
 	o.done[r.Name] = true
 }
 
-func newOnlooker() *onlooker { return &onlooker{told: map[string][]string{}, done: map[string]bool{}} }
+func newOnlooker() *onlooker {
+	return &onlooker{reported: map[string][]string{}, done: map[string]bool{}}
+}
 
-// saw checks that each of these was told of a scenario, or nothing if there are
-// none, and all of it while it was going on.
+// saw checks that each of these was reported for a scenario, or nothing if there
+// are none, and all of it while the scenario was running.
 func (o *onlooker) saw(t *testing.T, r scenario.Result, what ...string) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	told := strings.Join(o.told[r.Name], "\n")
-	if len(what) == 0 && told != "" {
-		t.Errorf("the right lock is accused:\n%s", told)
+	reported := strings.Join(o.reported[r.Name], "\n")
+	if len(what) == 0 && reported != "" {
+		t.Errorf("the right lock is accused:\n%s", reported)
 	}
 	for _, x := range what {
-		if !strings.Contains(told, x) {
-			t.Errorf("while it went on nothing told of %q, but:\n%s", x, told)
+		if !strings.Contains(reported, x) {
+			t.Errorf("while it went on nothing told of %q, but:\n%s", x, reported)
 		}
 	}
 	if slices.Contains(o.late, r.Name) {
@@ -56,12 +58,12 @@ func (o *onlooker) saw(t *testing.T, r scenario.Result, what ...string) {
 	}
 }
 
-// What is wrong with a lock shows while it is used, and of the right one nothing
-// does.
+// The violations of a broken lock are reported while it is used, and none are
+// reported for a correct lock.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	look := newOnlooker()
-	tells := func(what ...string) func(*testing.T, scenario.Result) {
+	shows := func(what ...string) func(*testing.T, scenario.Result) {
 		return func(t *testing.T, r scenario.Result) { look.saw(t, r, what...) }
 	}
 	storm := scenario.Settings{
@@ -77,8 +79,8 @@ func TestWatch(t *testing.T) {
 			TTL: scenario.Duration(50 * time.Millisecond), Duration: scenario.Duration(3 * time.Second), Poll: scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond}},
 	}
 	tryWith(t, []trial{
-		{"right", "reference/mutex", storm, tells()},
-		{"refused", "reference/broken-busy", storm, tells("was refused k0")},
-		{"late success", "reference/broken-late", outlived, tells("both hold k0", "though that hold was over", "an update is lost")},
+		{"right", "reference/mutex", storm, shows()},
+		{"refused", "reference/broken-busy", storm, shows("was refused k0")},
+		{"late success", "reference/broken-late", outlived, shows("both hold k0", "though that hold was over", "an update is lost")},
 	}, func(o *Options) { o.Progress = look })
 }

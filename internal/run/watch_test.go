@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// What is told while a scenario runs counts from where the report counts: the
-// start of the measured window.
+// Violations reported while a scenario runs count time as the report does: from
+// the start of the measured window.
 func TestGlimpseCountsFromTheWindow(t *testing.T) {
 	const window = int64(time.Hour)
 	at := func(x time.Duration) int64 { return window + int64(x) }
