@@ -10,19 +10,20 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// clockTolerance is how far a server's clock may be from where it was set to,
-// beyond the time that it took to ask: some servers tell whole seconds, or look
-// at their clock once a second.
+// clockTolerance is how far a server's clock may be from the time it was set to,
+// beyond the duration of the request: some servers report whole seconds, or read
+// their clock once a second.
 const clockTolerance = 2 * time.Second
 
-// SetClock sets a node's wall clock ahead by so much (behind if negative) of
-// the machine's; 0 sets it right. Its other clocks go on as they are. It returns when it is in force, and how tells by what; a server that tells
-// its time has been asked. A wait under way keeps its length. The clock stays as
-// it is when the node is killed and started again; it can be set right while the
-// node is dead, and where it never was wrong. Nodes are counted from 0.
+// SetClock sets a node's wall clock ahead of the machine's by this much (behind if
+// negative); 0 sets it right. The node's other clocks do not change. SetClock
+// returns when the change is in force, which it verifies if the server reports its
+// time; how describes the means. A wait under way keeps its length. The clock
+// stays as it is when the node is killed and started again; it can be set right
+// while the node is dead, and also if it never was wrong. Nodes are counted from 0.
 //
 // The error is ErrUnsupported if the node was not started for it (see
-// Spec.Clock) or heeds no clock that can be set, ErrMachine if this machine
+// Spec.Clock) or uses no clock that can be set, ErrMachine if this machine
 // cannot do it; os.ErrProcessDone if the node is dead, ErrSpec, ErrStopped.
 func (c *Cluster) SetClock(ctx context.Context, node int, by time.Duration) (how string, err error) {
 	n, unlock, err := c.take(ctx, node)
@@ -54,8 +55,7 @@ func (c *Cluster) wrongClock(ctx context.Context, n *Node, by time.Duration) (ho
 	return c.setClock(ctx, n, by)
 }
 
-// rightClock sets a clock right, that of a dead node as well, which nobody can
-// ask.
+// rightClock sets a clock right. It does not verify the clock of a dead node.
 func (c *Cluster) rightClock(ctx context.Context, n *Node) (how string, err error) {
 	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClock) != nil {
 		return "", nil
@@ -72,8 +72,8 @@ func (c *Cluster) setClock(ctx context.Context, n *Node, by time.Duration) (how 
 		s.ahead.Store(int64(by))
 		read := s.read.Load()
 		how = fmt.Sprintf("preloaded library; through it the server has read its clock %d times before", read)
-		b, tells := c.backend.(backend.Clocked)
-		if !tells || n.Paused() {
+		b, clocked := c.backend.(backend.Clocked)
+		if !clocked || n.Paused() {
 			return nil
 		}
 		asked := time.Now()

@@ -76,7 +76,7 @@ func TestRedisClock(t *testing.T) {
 	if err := c.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if ahead := told(t, c) - time.Now().Unix(); ahead < 15 {
+	if ahead := serverTime(t, c) - time.Now().Unix(); ahead < 15 {
 		t.Errorf("started again it is %d s ahead, not 21", ahead)
 	}
 	if err := c.Kill(t.Context(), 0); err != nil {
@@ -86,7 +86,7 @@ func TestRedisClock(t *testing.T) {
 	if err := c.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if ahead := told(t, c) - time.Now().Unix(); ahead > 5 {
+	if ahead := serverTime(t, c) - time.Now().Unix(); ahead > 5 {
 		t.Errorf("set right it is %d s ahead", ahead)
 	}
 	if err := c.Healthy(t.Context()); err != nil {
@@ -100,8 +100,8 @@ func TestRedisClock(t *testing.T) {
 	}
 }
 
-// told is the second that a redis takes it to be.
-func told(t *testing.T, c *cluster.Cluster) int64 {
+// serverTime is the time of a redis, in seconds.
+func serverTime(t *testing.T, c *cluster.Cluster) int64 {
 	t.Helper()
 	lines := strings.Split(lines(t, c.Addresses()[0], "TIME\r\n", 3), "\n")
 	seconds, err := strconv.ParseInt(lines[2], 10, 64)
@@ -159,9 +159,9 @@ func TestMySQLClock(t *testing.T) {
 	}
 }
 
-// TestClocksThatNobodyHeeds: what keeps time by another clock is left alone, and
-// says so where it cannot even be told.
-func TestClocksThatNobodyHeeds(t *testing.T) {
+// TestClocksWithoutEffect: servers that use another clock keep their time, and the
+// error is ErrUnsupported where the clock cannot be set.
+func TestClocksWithoutEffect(t *testing.T) {
 	t.Run("memcached", func(t *testing.T) {
 		t.Parallel()
 		c := clocked(t, "memcached", nil)

@@ -24,14 +24,14 @@ import (
 
 // shimSource is a library of ours for servers written in C or C++, and for the
 // JVM: preloaded, it sets their wall clock and delays their flushes to disk by
-// what a file says. A C compiler makes it once in a run.
+// the values in a file. A C compiler builds it once in a run.
 //
 //go:embed shim/shim.c
 var shimSource []byte
 
-// shimFile names a node's file in its folder, and the variable that tells the
-// library where it lies. It stays when the node is started again, as the clock
-// of a machine does when a program on it is.
+// shimFile names a node's file in its folder; the variable holds its path for the
+// library. The file stays when the node is started again, as a machine's clock
+// does when a program is started again.
 const (
 	shimFile     = "shim"
 	shimVariable = "LOCKBENCH_SHIM"
@@ -55,8 +55,8 @@ type shim struct {
 }
 
 // serverEnv is the environment that a node is started with; nil is our own. With
-// Spec.Clock the library is preloaded. Where it cannot be made the node starts
-// without, and Can tells why.
+// Spec.Clock the library is preloaded. If it cannot be built the node starts
+// without it, and Can returns the reason.
 func (c *Cluster) serverEnv(n *Node, env []string) []string {
 	if n.Role != backend.RoleNode || !c.preloaded() {
 		return env
@@ -81,8 +81,8 @@ func (c *Cluster) serverEnv(n *Node, env []string) []string {
 	return append(env, "LD_PRELOAD="+preload, shimVariable+"="+filepath.Join(n.Dir, shimFile))
 }
 
-// preloaded tells whether servers are started with the library, which is made if
-// need be.
+// preloaded reports whether servers are started with the library, and builds it if
+// necessary.
 func (c *Cluster) preloaded() bool {
 	if !c.spec.Clock || Supports(c.spec.Backend, c.spec.Topology, scenario.AbilityClock) != nil {
 		return false
@@ -130,7 +130,7 @@ func makeShim(dir string) (string, error) {
 
 func compiler() string { return backend.Lookup("cc", "gcc", "clang") }
 
-// missingShim says what this machine lacks to make the library.
+// missingShim returns what this machine lacks to build the library.
 func missingShim() error {
 	switch {
 	case runtime.GOOS != "linux":
@@ -177,9 +177,9 @@ func withShim(n *Node, f func(*shimState) error) (err error) {
 	return f((*shimState)(unsafe.Pointer(&data[0])))
 }
 
-// openShim opens the node's file, and makes it if need be: it is there before
-// its server starts. It is filled rather than made long, for a page that a full
-// disk has no room for is the end of whoever touches it.
+// openShim opens the node's file, and creates it if necessary: it exists before
+// the server starts. It is filled rather than extended, because access to a page
+// that a full disk has no space for kills the process.
 func openShim(n *Node) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(n.Dir, shimFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A file that was made, but not filled, would be the end of whoever maps it: of
-// us, and of the server.
+// A file that was created but not filled would kill every process that maps it:
+// ours, and the server.
 func TestShimFileCutShort(t *testing.T) {
 	n := &Node{Dir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(n.Dir, shimFile), nil, 0o600); err != nil {

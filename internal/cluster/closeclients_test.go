@@ -88,7 +88,7 @@ func TestCloseMySQLClients(t *testing.T) {
 	}
 }
 
-// TestCloseRefused: who has no command for it says what to use instead.
+// TestCloseRefused: servers without a command for it do not support CloseClients.
 func TestCloseRefused(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "memcached", "single")

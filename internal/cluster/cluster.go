@@ -32,7 +32,7 @@ var (
 // Node is one start of a server.
 type Node = backend.Node
 
-// Spec says which servers to start.
+// Spec describes which servers to start.
 type Spec struct {
 	Backend  string // a name of Backends
 	Topology string // see Topologies; "" is single
@@ -46,7 +46,7 @@ type Spec struct {
 	LogDir  string // made if need be; "": among the data, gone with it
 	Clients int    // connections to allow for; the servers' default limit is never lowered
 
-	// What faults need from the start, and costs nobody else anything:
+	// Features for faults, without cost for other scenarios:
 	Links  bool // the links between servers run through proxies, for CutLinks; Linux only
 	Clock  bool // the servers' wall clocks can be set, for SetClock
 	Keeper bool // a controller promotes a replica when the primary is silent; see backend.Topology
@@ -79,9 +79,9 @@ type Cluster struct {
 // NodeCounters are one server's counters since its start.
 type NodeCounters struct {
 	Node string
-	// Follower: it applies what a leader sends it, or its equals do, which its own
-	// counters do not tell from what clients send; so there are none. Figures that
-	// span a change of leader mean nothing.
+	// Follower: it applies what a leader or its equals send it, and its own
+	// counters do not separate that from requests of clients; so there are none.
+	// Figures that span a change of leader mean nothing.
 	Follower bool
 	Counters map[string]int64
 }
@@ -206,7 +206,7 @@ func startOnce(ctx context.Context, run *supervise.Run, b backend.Backend, spec 
 	}}
 	defer func() {
 		if err != nil {
-			// Also when ctx has ended: nothing may be left running.
+			// Also when ctx has ended: no process may be left running.
 			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			err = errors.Join(err, c.Stop(stop))
@@ -273,9 +273,9 @@ func (c *Cluster) readBack(ctx context.Context) error {
 // Addresses of the servers, in node order, as clients use them.
 func (c *Cluster) Addresses() []string { return c.servers.Addresses() }
 
-// Directory lists the addresses of the watchers, which tell clients where the
-// leader is; they are those of their fronts if links run through proxies. It is
-// empty where clients find the leader by themselves.
+// Directory lists the addresses of the watchers, which report the leader to
+// clients; if links run through proxies they are the addresses of their fronts.
+// It is empty where clients find the leader by themselves.
 func (c *Cluster) Directory() []string { return c.servers.Directory() }
 
 // Account to log in with; empty where the backend wants none.

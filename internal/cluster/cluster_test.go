@@ -151,7 +151,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A server that cannot start is told with its own last words.
+// The error for a server that cannot start has the last lines of its log.
 func TestServerThatCannotStart(t *testing.T) {
 	for backend, tt := range map[string]struct{ name, value, words string }{
 		"redis":     {"appendfsync", "sometimes", "appendfsync"},

@@ -19,11 +19,11 @@ type slot struct {
 	changing turn // held while the node is killed, started again, hurt or stopped
 }
 
-// turn is a lock that one may wait for as long as a context lasts: what is done
-// to a server can take minutes. The zero value is free.
+// turn is a lock whose waiters give up when their context ends: a change of a
+// server can take minutes. The zero value is free.
 type turn struct {
 	mu   sync.Mutex
-	over chan struct{} // closed when whoever has it is done; nil: nobody has it
+	over chan struct{} // closed when the holder is done; nil: no holder
 }
 
 // take waits for the turn. One that is free is taken even if ctx has ended. The
@@ -87,7 +87,7 @@ func (c *Cluster) Kill(ctx context.Context, node int) error {
 // had, and returns when it serves requests. Its counters and its CPU time begin
 // again. A member of a quorum serves only with a majority, so members that a
 // majority needs are to be started side by side. A node comes back in the role
-// that its own files tell, or that Promote left it.
+// stored in its own files, or that Promote left it.
 //
 // The error is ErrServer if the node lives, or does not come up; ErrSpec if
 // there is no such node; ErrStopped. A node that did not come up is dead.
@@ -120,9 +120,9 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 	return nil
 }
 
-// take keeps a node from being changed by anybody else, until unlock. While
-// somebody else changes it, it waits until ctx ends, whose error it returns, or
-// the cluster is stopped.
+// take keeps other callers from changing a node until unlock. While another caller
+// changes it, take waits until ctx ends, and returns that error, or until the
+// cluster is stopped.
 func (c *Cluster) take(ctx context.Context, node int) (n *Node, unlock func(), err error) {
 	if node < 0 || node >= len(c.slots) {
 		return nil, nil, fmt.Errorf("%w: it has no node %d; its %d nodes are counted from 0", ErrSpec, node, len(c.slots))

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
-// TestKillAndRestart: what is killed is gone and told by name; what is started
-// again has its old address and the data that its kind keeps.
+// TestKillAndRestart: a killed server is gone and named in the error; one that is
+// started again has its old address and the data that its kind keeps.
 func TestKillAndRestart(t *testing.T) {
 	for _, tt := range []struct {
 		backend  string
@@ -221,8 +221,8 @@ func TestStopEndsRestart(t *testing.T) {
 	}
 }
 
-// TestControlErrors: a node that does not come up again is told with its
-// reason, and may come up when the reason is gone.
+// TestControlErrors: the error for a node that does not start again has the
+// reason, and the node may start when the reason is gone.
 func TestControlErrors(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")

@@ -17,8 +17,8 @@ import (
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
-// ErrEndedEarly: what was done to a server was over before it was undone. Nothing
-// is left of it.
+// ErrEndedEarly: a fault of a server ended before it was healed. Nothing is left
+// of it.
 var ErrEndedEarly = errors.New("the fault was over too early")
 
 // tracers are the programs that make servers' disks slow, by node. They are our
@@ -38,10 +38,10 @@ const detachLimit = 10 * time.Second
 
 // SlowDisk makes every fsync and fdatasync of a node take longer by so much,
 // until FastDisk; a second call replaces the first. It returns when it is in
-// force for every thread of the node, and how tells by what: the library of
+// force for every thread of the node; how describes the means: the library of
 // Spec.Clock where it is loaded, else strace, under which every other system
-// call takes some microseconds longer too. What strace does ends with the node's
-// process, and a node under strace cannot be paused. Nodes are counted from 0.
+// call takes some microseconds longer too. With strace the effect ends with the
+// node's process, and the node cannot be paused. Nodes are counted from 0.
 //
 // The error is ErrUnsupported if no request to these servers waits for a disk,
 // ErrMachine if this machine cannot do it; os.ErrProcessDone if the node is
@@ -58,7 +58,7 @@ func (c *Cluster) SlowDisk(ctx context.Context, node int, by time.Duration) (how
 			how = "preloaded library"
 			return withShim(n, func(s *shimState) error { s.late.Store(int64(by)); return nil })
 		}
-		// One that has ended by itself is replaced all the same.
+		// A tracer that has exited by itself is replaced, too.
 		if err := c.detach(ctx, node); err != nil && !errors.Is(err, ErrEndedEarly) {
 			return err
 		}
@@ -144,7 +144,7 @@ func (c *Cluster) tracer(node int) *supervise.Process {
 	return nil
 }
 
-// over tells whether a process has ended, also if nobody has waited for it yet.
+// over reports whether a process has ended, even if it has not been reaped yet.
 func over(p *supervise.Process) bool {
 	state, err := p.State()
 	return err != nil || state == 'Z'
@@ -180,7 +180,7 @@ func (c *Cluster) detachAll(ctx context.Context) {
 	}
 }
 
-// missingTracer says what this machine lacks to slow down the disk of a server
+// missingTracer returns what this machine lacks to slow down the disk of a server
 // that no library can be loaded into.
 func missingTracer() error {
 	if runtime.GOOS != "linux" {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
-// tracedBy tells whether a tracer has every thread of a process.
+// tracedBy reports whether a tracer has every thread of a process.
 func tracedBy(p *supervise.Process, tracer int) (bool, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.PID()))
 	if err != nil {

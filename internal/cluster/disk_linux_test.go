@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
-// TestSlowDisk: what waits for a flush takes as long as was asked for, by either
-// means; and a disk that is fast again keeps nobody, not even who waits already.
+// TestSlowDisk: a flush takes as long as specified, by either means; and a disk
+// that is fast again delays no flush, not even one under way.
 func TestSlowDisk(t *testing.T) {
 	for _, tt := range []struct {
 		name, backend string
@@ -117,7 +117,7 @@ func writeMySQL(ctx context.Context, t *testing.T, c *cluster.Cluster) error {
 	return err
 }
 
-// untraced: nobody holds a thread of the process.
+// untraced checks that no thread of the process is traced.
 func untraced(t *testing.T, pid int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -132,9 +132,9 @@ func untraced(t *testing.T, pid int) {
 	}
 }
 
-// TestSlowDiskEnds: a tracer that is killed, as one is when its run is, leaves
-// the server running, and who ends the fault is told; so does one whose server was
-// killed and started again, of which there is nothing to tell.
+// TestSlowDiskEnds: a tracer that is killed, as with its run, leaves the server
+// running, and FastDisk returns an error; a tracer whose server was killed and
+// started again also leaves it running, and FastDisk returns no error.
 func TestSlowDiskEnds(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "etcd", "single")
@@ -152,7 +152,7 @@ func TestSlowDiskEnds(t *testing.T) {
 	}
 	putEtcd(t, c.Addresses())
 	for syscall.Kill(tracer, 0) == nil {
-		time.Sleep(time.Millisecond) // until nobody has to wait for it any more
+		time.Sleep(time.Millisecond) // until it has been reaped
 	}
 	if err := c.FastDisk(ctx, 0); !errors.Is(err, cluster.ErrEndedEarly) {
 		t.Errorf("a disk that was not slow to the end: %v", err)

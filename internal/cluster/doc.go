@@ -1,12 +1,12 @@
 // Package cluster starts real lock servers as child processes, by topology,
-// and tells what they say of themselves: addresses, settings read back,
-// counters of requests, CPU time.
+// and reports their addresses, the settings read back from them, their counters
+// of requests and their CPU time.
 //
 // Every server gets a temporary folder, loopback ports of its own and its own
-// production defaults. What we set is ports, folders, limits on connections and
-// whatever the caller's settings say; all of it stands in Info. A server that
-// lockbench did not start is never used: each answers the ready check with
-// something that only ours can know.
+// production defaults. lockbench sets ports, folders, limits on connections and
+// the caller's settings; all of these are in Info. A server that lockbench did
+// not start is never used: each answers the ready check with a value that only
+// our servers have.
 //
 // What the servers of a backend are is described in package backend and the
 // packages below it. Diagnose reports what this machine can run.
@@ -26,11 +26,11 @@
 //     replaces it (Promote, Fence), by itself if Spec.Keeper asks for that. It is
 //     for MariaDB only.
 //   - galera, mysql: three MariaDB servers that are all written to, with Galera's
-//     provider, which Debian has as a package of its own. Nobody leads. A server
-//     that loses sight of most takes no statements. One that was killed gets from
-//     another what it missed, if that is still in memory there; we never copy all
-//     data, and start such a cluster anew.
-//   - sharded: memcached, three servers that know nothing of one another.
+//     provider, which Debian has as a package of its own. There is no leader. A
+//     server that loses the majority takes no statements. One that was killed gets
+//     the missed writes from another, if they are still in memory there; if not,
+//     the cluster is started anew, as we never copy all data.
+//   - sharded: memcached, three independent servers.
 //
 // But for galera none needs more than its backend's server. Timings are
 // production defaults but for those that would make every failover last too
@@ -44,24 +44,24 @@
 // # Faults of nodes
 //
 // Kill, Restart, Pause and Resume work on any node; Failover, Promote and Fence
-// where servers have it. Leader asks the servers who leads now. After any of
-// them Healthy tells whether all is as it was at the start: every server serves,
-// and has its part.
+// where servers have it. Leader asks the servers which of them leads now. After
+// any of them Healthy reports whether the cluster is as at the start: every server
+// serves, and has its role.
 //
-// What else can be done to a server is done by commands of its own
-// (CloseClients, Evict, Fill, Flush), by a small library that it is started with
-// (SetClock, SlowDisk; see Spec.Clock) or by strace (SlowDisk). Supports, Missing
-// and Can tell what cannot be done, and why.
+// Other faults use the server's own commands (CloseClients, Evict, Fill, Flush), a
+// small library that it is started with (SetClock, SlowDisk; see Spec.Clock) or
+// strace (SlowDisk). Supports, Missing and Can return why a fault is not possible.
 //
 // # Links between servers
 //
-// With Spec.Links servers find one another at another loopback address than
-// clients find them, on the same ports. There we listen, see from the kernel
-// which of the servers has called, and lead the connection through the proxy of
-// that pair: so CutLinks can cut any side off from the rest, in either
-// direction, while all clients reach all servers. No protocol is looked into but
-// for two places where servers tell addresses: ZooKeeper's elections, and what
-// sentinels tell clients. Each message between servers has one hop more.
+// With Spec.Links servers use a different loopback address for one another than
+// clients use for them, on the same ports. lockbench listens there, looks up in
+// the kernel which server has connected, and forwards the connection through the
+// proxy of that pair: so CutLinks can cut any side off from the rest, in either
+// direction, while all clients reach all servers. The proxies do not read the
+// protocols, with two exceptions where servers send addresses: ZooKeeper's
+// elections, and the answers of sentinels to clients. Each message between servers
+// has one hop more.
 //
 // # The keeper
 //
@@ -69,8 +69,8 @@
 // 200 ms, on a new connection and for 500 ms at most. After three failures in a
 // row it promotes the replica, fenced or not, for it cannot know. A primary that
 // is there again, or was cut off, is made a replica: its clients' connections
-// end, and writes that nobody else has are lost, as its data are replaced by a
-// copy of the new primary's. Decisions tells what it did.
+// end, and writes that no other server has are lost, because a copy of the new
+// primary's data replaces its own. Decisions lists its actions.
 //
 // It may import supervise, faultnet, scenario (for the types of the record) and
 // impls (for accounts and limits), and client libraries.

@@ -130,8 +130,8 @@ func probeInstall(context.Context) Finding {
 	return f
 }
 
-// probeDisk tells what a flush to disk costs where the servers' data will lie:
-// on a memory disk nothing, which flatters every server that flushes.
+// probeDisk measures how long a flush to disk takes in the servers' data folder. It
+// takes no time on a memory disk, where servers that flush look too fast.
 func probeDisk(context.Context) Finding {
 	dir := os.TempDir()
 	f := Finding{Subject: "temporary files", Found: dir}

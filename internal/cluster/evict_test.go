@@ -58,8 +58,8 @@ func configured(t *testing.T, c *cluster.Cluster) map[string]string {
 	return all
 }
 
-// TestRedisKeeps: a key that its policy does not evict stays, and so does what
-// is told of it.
+// TestRedisKeeps: a key that the policy does not evict stays, and so do the
+// settings.
 func TestRedisKeeps(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")
@@ -132,8 +132,8 @@ func TestMemcachedKeeps(t *testing.T) {
 	}
 }
 
-// TestMemcachedEvictsWhatIsWanted: a lock that others ask for all the time goes
-// too, and the one who asks gets it.
+// TestMemcachedEvictsWhatIsWanted: a lock that other clients request all the time
+// is evicted, too, and the client that requests it gets it.
 func TestMemcachedEvictsWhatIsWanted(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "memcached", "single", map[string]string{"m": "4"})
@@ -162,7 +162,8 @@ func TestMemcachedEvictsWhatIsWanted(t *testing.T) {
 	}
 }
 
-// TestEvictionGivenUp: whoever ends the filling ends nothing of what undoes it.
+// TestEvictionGivenUp: a context that ends the filling does not end the removal of
+// the fillers.
 func TestEvictionGivenUp(t *testing.T) {
 	for backend, tt := range map[string]struct{ lock, filled, none string }{
 		"redis":     {"SET lock a NX PX 600000\r\n", "DBSIZE\r\n", ":1"},

@@ -30,8 +30,8 @@ func (c *Cluster) CloseClients(ctx context.Context, node int) (closed int, err e
 }
 
 // Evict fills a node's memory until it has evicted the key, and removes the
-// fillers. Other keys may be evicted before it; how says how this was done (see
-// the Evict of each backend). Nodes are counted from 0.
+// fillers. Other keys may be evicted before it; how describes the means (see the
+// Evict of each backend). Nodes are counted from 0.
 //
 // The error is ErrNotEvicted if the key is there still or never was,
 // ErrUnsupported if these servers never evict, or while the node is paused;
@@ -47,7 +47,7 @@ func (c *Cluster) Evict(ctx context.Context, node int, key string) (how string, 
 	return how, err
 }
 
-// Flush asks a node to forget everything, and returns when it has: a key of ours
+// Flush makes a node delete everything, and returns when it has: a key of ours
 // that was there is gone. Nodes are counted from 0.
 //
 // The error is ErrUnsupported where servers have no command for it, or while the

@@ -69,9 +69,9 @@ func outside(t *testing.T, c *cluster.Cluster, node int) {
 	})
 }
 
-// TestGalera: what one has all have, nobody leads, of two that change a row at
-// once at two nodes only one does, and who stands still is left behind and comes
-// back.
+// TestGalera: all nodes have the writes of one; there is no leader; of two clients
+// that change a row at two nodes at once only one succeeds; a paused node is
+// removed from the group and comes back.
 func TestGalera(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -168,7 +168,7 @@ func TestGaleraKill(t *testing.T) {
 	}
 }
 
-// TestGaleraCut: who is cut off from the others takes no writes, and comes back;
+// TestGaleraCut: a node cut off from the others takes no writes, and comes back;
 // none of the links leads around the cut, not after a restart either.
 func TestGaleraCut(t *testing.T) {
 	t.Parallel()

@@ -8,9 +8,9 @@ import (
 )
 
 // Healthy returns nil when every server lives and answers a real request, and
-// the servers stand to one another as at the start: replicas are linked to one
-// leader, and whoever watches them agrees on it. A server that is dead or
-// paused is ErrServer, with its last log lines.
+// the servers have their roles and links as at the start: replicas are linked to
+// one leader, and the watchers agree on it. If a server is dead or paused, the
+// error is ErrServer, with its last log lines.
 func (c *Cluster) Healthy(ctx context.Context) error {
 	err := backend.SideBySide(c.servers.All(), func(_ int, n *Node) error {
 		if !n.Alive() {
@@ -33,7 +33,7 @@ func (c *Cluster) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// whole asks, once, whether the nodes stand to one another as they should.
+// whole checks, once, whether the nodes have the right roles and links.
 func (c *Cluster) whole(ctx context.Context) error {
 	if b, ok := c.backend.(backend.Related); ok {
 		return b.Whole(ctx, c.servers)

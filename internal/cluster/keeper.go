@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// keeperName is the keeper's name in its log, and among those who call servers.
+// keeperName is the keeper's name in its log, and as a client of servers' links.
 const keeperName = "keeper"
 
 const (
@@ -33,9 +33,9 @@ type Decision struct {
 }
 
 // keeper promotes a replica when the primary is silent, as controllers do in
-// production: it cannot know whether that one is dead, and does not wait to find
-// out. It reaches servers by their links, so who is cut off from the others is
-// cut off from it.
+// production: it cannot know whether the primary is dead, and does not wait to
+// find out. It reaches servers by their links, so a server that is cut off from
+// the others is also cut off from the keeper.
 type keeper struct {
 	c       *Cluster
 	backend backend.Supervised
@@ -90,11 +90,11 @@ func (k *keeper) run(ctx context.Context) {
 	again := time.NewTicker(keeperPoll)
 	defer again.Stop()
 	k.note("it asks every %v, and takes a primary for dead that leaves %d questions unanswered for %v each", keeperPoll, keeperTries, keeperPatience)
-	var watched, silent int
+	var current, silent int
 	for {
 		primary := k.view(k.c.servers.Primary())
-		if primary.Index != watched { // somebody else has promoted one
-			watched, silent = primary.Index, 0
+		if primary.Index != current { // another caller has promoted one
+			current, silent = primary.Index, 0
 		}
 		if err := k.ask(ctx, primary); err == nil {
 			silent = 0
@@ -148,7 +148,7 @@ func (k *keeper) replace(ctx context.Context, old *Node, silent int) {
 	}
 }
 
-// bringBack makes a replica of whoever answers and is none.
+// bringBack makes replicas of the other nodes that answer and are none.
 func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 	for _, n := range k.others(primary) {
 		if why := k.misplaced(ctx, n, primary); why == "" {
@@ -156,7 +156,7 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 		}
 		restart := false
 		k.change(ctx, primary, func(ctx context.Context) {
-			// Somebody else may have seen to it meanwhile.
+			// Another caller may have done this meanwhile.
 			why := k.misplaced(ctx, n, primary)
 			if why == "" {
 				return
@@ -189,7 +189,7 @@ func (k *keeper) restart(ctx context.Context, n *Node) {
 	}
 }
 
-// misplaced says why a node that answers is no replica.
+// misplaced returns why a node that answers is no replica.
 func (k *keeper) misplaced(ctx context.Context, n, primary *Node) string {
 	ctx, cancel := context.WithTimeout(ctx, keeperPatience)
 	defer cancel()
@@ -200,8 +200,8 @@ func (k *keeper) misplaced(ctx context.Context, n, primary *Node) string {
 	return why
 }
 
-// change gives out roles while nobody else does, unless somebody has just put
-// another in the primary's place.
+// change calls do while no other caller changes roles, unless another caller has
+// just replaced the primary.
 func (k *keeper) change(ctx context.Context, primary *Node, do func(context.Context)) {
 	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
 	defer cancel()
@@ -220,13 +220,13 @@ func (k *keeper) decide(format string, args ...any) {
 	k.note("%s", d.What)
 }
 
-// note writes a line to the log, unless it says the same as the last one.
+// note writes a line to the log, unless it equals the last one.
 func (k *keeper) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if line == k.noted {
 		return
 	}
 	k.noted = line
-	// A log that cannot be written stops nobody; the decisions are kept anyway.
+	// Errors of the log are ignored; the decisions are kept anyway.
 	fmt.Fprintln(k.log, time.Now().Format(time.RFC3339Nano), line)
 }

@@ -71,7 +71,7 @@ func lockedRow(t *testing.T, c *cluster.Cluster, node, value int) *sql.Tx {
 	return held
 }
 
-// decided tells whether the keeper has done what is described.
+// decided reports whether the keeper has done what is described.
 func decided(c *cluster.Cluster, what string) bool {
 	for _, d := range c.Decisions() {
 		if strings.Contains(d.What, what) && !d.At.IsZero() {
@@ -132,7 +132,7 @@ func TestKeeper(t *testing.T) {
 			}
 			add(1, 10)
 			if tt.how == "cut" {
-				add(0, 11) // nobody has told it
+				add(0, 11) // it has not been fenced
 				add(0, 10)
 			}
 			if err := back(); err != nil {
@@ -220,8 +220,8 @@ func TestKeeperLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestKeeperCannot: with nobody to promote it goes on to ask, and finds the
-// primary again.
+// TestKeeperCannot: without a node to promote the keeper goes on asking, and finds
+// the primary again.
 func TestKeeperCannot(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// voteLimit is how long servers that were asked who leads have to answer.
+// voteLimit is how long servers have to answer which of them leads.
 const voteLimit = 2 * time.Second
 
 // Leader returns which node leads now, counted from 0 in the order of Nodes. It

@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
-// TestLeaderOfQuorum: without its leader, dead or paused, nobody leads until the
-// others have chosen; back again, the old one follows.
+// TestLeaderOfQuorum: while the leader is dead or paused there is none until the
+// others have elected one; back again, the old leader follows.
 func TestLeaderOfQuorum(t *testing.T) {
 	for _, tt := range []struct {
 		backend  string
@@ -80,7 +80,7 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
-// TestMoveLeader: etcd hands over on request, to whom serves.
+// TestMoveLeader: etcd hands over on request, to a member that serves.
 func TestMoveLeader(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "etcd", "quorum")
@@ -196,8 +196,8 @@ func TestSharded(t *testing.T) {
 	}
 }
 
-// TestPause: what is paused stands still with all its threads, answers nobody
-// until it goes on, and has forgotten nothing.
+// TestPause: a paused server stops with all its threads, answers no client until
+// it goes on, and has lost no data.
 func TestPause(t *testing.T) {
 	for backend, settings := range map[string]map[string]string{
 		"redis": nil, "memcached": nil, "etcd": nil, "mysql": nil, "zookeeper": clustertest.FastZooKeeper(),
@@ -259,7 +259,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestPauseErrors: the dead and those who are not there.
+// TestPauseErrors: dead nodes, and nodes that do not exist.
 func TestPauseErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

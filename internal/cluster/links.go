@@ -24,12 +24,12 @@ type links struct {
 	serves sync.WaitGroup
 
 	mu     sync.Mutex
-	pids   map[string]int               // of those who may call, by name
+	pids   map[string]int               // of the processes that may connect, by name
 	cuts   map[string][]*faultnet.Proxy // that have a rule, by its id
 	closed bool
 }
 
-// Who dialled a connection: nobody who has it still, nobody whom we know.
+// Why no server is found at the other end of a connection.
 var (
 	errHungUp   = errors.New("it is closed at the other end")
 	errStranger = errors.New("nobody whom we know")
@@ -115,7 +115,7 @@ func accept(listener net.Listener, take func(net.Conn)) {
 	}
 }
 
-// lead leads a connection onto the way that it came by.
+// lead forwards a connection through the proxy of its pair of servers.
 func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
 	from, err := l.caller(conn)
 	proxy := l.ways[way{from, to, port}]
@@ -123,7 +123,7 @@ func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
 		proxy = l.whichever(to, port)
 	}
 	if proxy == nil {
-		conn.Close() // nobody whom we know, or a rule may be meant for him
+		conn.Close() // of an unknown process, or a rule may apply to it
 		return
 	}
 	if callsBack {
@@ -132,9 +132,10 @@ func (l *links) lead(conn net.Conn, to string, port int, callsBack bool) {
 	proxy.Serve(conn)
 }
 
-// whichever is one of the ways to a port, for who said what he had to say and hung
-// up before anybody could see who he was: so does a ZooKeeper server that asks to
-// be called back. Without rules the ways are all alike; nil if one of them has any.
+// whichever returns any of the ways to a port, for a server that sent its message
+// and closed the connection before it could be identified. A ZooKeeper server does
+// this when it asks to be called back. Without rules the ways are all alike; nil if
+// one of them has a rule.
 func (l *links) whichever(to string, port int) (found *faultnet.Proxy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +153,8 @@ func (l *links) whichever(to string, port int) (found *faultnet.Proxy) {
 	return found
 }
 
-// caller finds who has dialled. A server may have done so before we noted its
-// process, hence the tries.
+// caller finds the server that has connected. A server may connect before its
+// process is recorded, so it tries several times.
 func (l *links) caller(conn net.Conn) (string, error) {
 	for range 50 {
 		l.mu.Lock()

@@ -29,7 +29,7 @@ func (r *readdresser) turn(piece []byte) {
 	}
 }
 
-// readdressed is a connection on which the other end tells addresses.
+// readdressed is a connection on which the other end sends addresses.
 type readdressed struct {
 	net.Conn
 	readdresser

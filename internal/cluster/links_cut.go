@@ -9,9 +9,9 @@ import (
 
 // CutLinks puts a rule on all links between the nodes of side and all other
 // servers, those that watch them and the keeper too, until LiftLinks with the
-// same id; how tells by what means. What the rule calls the client is the side:
-// CutOut holds back what its nodes send, CutIn what the others send to them,
-// whoever of the two has dialled. Clients are not touched.
+// same id; how describes the means. The client of the rule is the side: CutOut
+// holds back what its nodes send, CutIn what the others send to them, whichever of
+// the two has connected. Clients are not affected.
 //
 // The error is ErrUnsupported where servers have no links, or where these do not
 // run through proxies (see Spec.Links); ErrSpec for a side that does not exist
@@ -47,8 +47,8 @@ func (c *Cluster) cutLinks(ctx context.Context, id string, side []int, rule faul
 	return c.links.cut(id, inside, rule)
 }
 
-// LiftLinks takes away what CutLinks put, and tells what it did, summed over all
-// links. Without anything to take away it does nothing.
+// LiftLinks removes the rule of CutLinks, and returns its effect, summed over all
+// links. Without such a rule it does nothing.
 func (c *Cluster) LiftLinks(_ context.Context, id string) (faultnet.Effect, error) {
 	if c.links == nil {
 		return faultnet.Effect{}, nil
@@ -58,7 +58,7 @@ func (c *Cluster) LiftLinks(_ context.Context, id string) (faultnet.Effect, erro
 
 // cut puts a rule on every way that leads into or out of a side.
 func (l *links) cut(id string, inside map[string]bool, rule faultnet.Rule) error {
-	// The way's client is who dials; the rule's is the side.
+	// The way's client is the server that connects; the rule's is the side.
 	back := rule
 	back.CutIn, back.CutOut = rule.CutOut, rule.CutIn
 	l.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// front stands before a server that tells clients where others are (a sentinel),
-// and knows these by the addresses of their links: it puts the addresses that
-// clients use in their place.
+// front is a proxy for clients of a server that reports the addresses of others (a
+// sentinel). Such a server has the addresses of their links: the front replaces
+// these by the addresses that clients use.
 type front struct {
 	listener net.Listener
 	serves   sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 )
 
 // dialledBy finds which of some processes has the other end of a connection that
-// was accepted here, which lies on this machine. The error is errHungUp if
-// nobody has it any more, errStranger if somebody else has.
+// was accepted here, which lies on this machine. The error is errHungUp if no
+// process has it any more, errStranger if another process has it.
 func dialledBy(conn net.Conn, pids []int) (int, error) {
 	from, ok := conn.RemoteAddr().(*net.TCPAddr)
 	to, ok2 := conn.LocalAddr().(*net.TCPAddr)
@@ -102,7 +102,7 @@ func listedInode(end, other *net.TCPAddr) (string, error) {
 	return orHungUp("0")
 }
 
-// orHungUp: a socket that nobody has open any more has no inode.
+// orHungUp: a socket that no process has open any more has no inode.
 func orHungUp(inode string) (string, error) {
 	if inode == "0" {
 		return "", errHungUp
@@ -116,7 +116,7 @@ func procAddress(a *net.TCPAddr) string {
 	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(a.IP.To4()), a.Port)
 }
 
-// holderOf finds who of some processes has a file open.
+// holderOf finds which of some processes has a file open.
 func holderOf(file string, pids []int) (int, error) {
 	for _, pid := range pids {
 		dir := fmt.Sprintf("/proc/%d/fd/", pid)

@@ -40,8 +40,8 @@ func lift(t *testing.T, c *cluster.Cluster, id string) faultnet.Effect {
 }
 
 // TestCutLeader: a leader that is cut off from its peers is replaced, and serves
-// nobody; back again, it follows. It is so of five members too, where a follower
-// that is cut off with it does not help it.
+// no client; back again, it follows. This also holds for five members, where a
+// follower that is cut off with it does not help it.
 func TestCutLeader(t *testing.T) {
 	for _, tt := range []struct {
 		backend  string
@@ -109,8 +109,8 @@ func TestCutLeader(t *testing.T) {
 
 // TestCutMaster: a redis master that is cut off from its replicas and from the
 // sentinels takes writes beside the one that they have chosen. Back again, it
-// follows that one, and its writes are gone. Clients are told the addresses that
-// they use.
+// follows that one, and its writes are gone. Sentinels report the addresses that
+// clients use.
 func TestCutMaster(t *testing.T) {
 	t.Parallel()
 	c := clustertest.StartSpec(t, cluster.Spec{Backend: "redis", Topology: "replicated", Links: true, Settings: unhurried()})
@@ -125,8 +125,8 @@ func TestCutMaster(t *testing.T) {
 	talkTo(t, c.Addresses()[now], "SET kept 1\r\n", "+OK")
 	for _, a := range c.Directory() {
 		_, port, _ := strings.Cut(c.Addresses()[now], ":")
-		if told := replyOf(t, a, "SENTINEL GET-MASTER-ADDR-BY-NAME lockbench\r\n", 5); told[2] != "127.0.0.1" || told[4] != port {
-			t.Errorf("%s names %q", a, told)
+		if reply := replyOf(t, a, "SENTINEL GET-MASTER-ADDR-BY-NAME lockbench\r\n", 5); reply[2] != "127.0.0.1" || reply[4] != port {
+			t.Errorf("%s names %q", a, reply)
 		}
 	}
 	if e := lift(t, c, "a"); e.HeldBytes == 0 {
@@ -141,7 +141,7 @@ func TestCutMaster(t *testing.T) {
 }
 
 // TestCutDirections: what one side sends is held back, and what the other sends
-// is not, whoever of them dialled.
+// is not, whichever of them has connected.
 func TestCutDirections(t *testing.T) {
 	t.Parallel()
 	c := clustertest.StartSpec(t, cluster.Spec{Backend: "redis", Topology: "replicated", Links: true,

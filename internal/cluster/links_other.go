@@ -4,5 +4,5 @@ package cluster
 
 import "net"
 
-// dialledBy: nothing here tells; see noLinks.
+// dialledBy is not supported here; see noLinks.
 func dialledBy(net.Conn, []int) (int, error) { return 0, errHungUp }

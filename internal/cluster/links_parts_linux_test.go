@@ -35,8 +35,8 @@ func TestReaddresser(t *testing.T) {
 	}
 }
 
-// TestDialledBy: a connection is its dialler's, also one that could speak IPv6,
-// and nobody's once that has closed it.
+// TestDialledBy: a connection belongs to the process that opened it, also on a
+// socket for IPv6, and to no process once it is closed.
 func TestDialledBy(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -76,8 +76,8 @@ func TestDialledBy(t *testing.T) {
 	}
 }
 
-// TestHungUp: what somebody said who hung up before anybody could see who he was
-// is passed on, unless it may be what a rule holds back.
+// TestHungUp: the message of a client that closed the connection before it could
+// be identified is passed on, unless a rule may apply to it.
 func TestHungUp(t *testing.T) {
 	listen := func() (net.Listener, int) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,12 +108,12 @@ func TestHungUp(t *testing.T) {
 	}
 	caller.Close()
 	l.lead(conn, "c", port, false)
-	heard, err := server.Accept()
+	received, err := server.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer heard.Close()
-	if said, err := io.ReadAll(heard); err != nil || string(said) != "call me back" {
+	defer received.Close()
+	if said, err := io.ReadAll(received); err != nil || string(said) != "call me back" {
 		t.Errorf("the server heard %q, %v", said, err)
 	}
 	if err := l.cut("cut", map[string]bool{"a": true}, faultnet.Rule{CutIn: true, CutOut: true}); err != nil {

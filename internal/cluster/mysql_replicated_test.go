@@ -213,7 +213,7 @@ func TestMySQLPromote(t *testing.T) {
 	healthy(t, c)
 }
 
-// TestMySQLRestart: a primary that nobody replaced takes writes again, and its
+// TestMySQLRestart: a primary that was not replaced takes writes again, and its
 // replica follows it again; so does a replica that was away.
 func TestMySQLRestart(t *testing.T) {
 	t.Parallel()
@@ -278,8 +278,8 @@ func TestMySQLReceived(t *testing.T) {
 	}
 }
 
-// TestMySQLPromoteRestarted: a replica that was away, and came back only when
-// nobody was left to tell it anything, can take the place too.
+// TestMySQLPromoteRestarted: a replica that was away, and came back only when the
+// primary was dead, can be promoted, too.
 func TestMySQLPromoteRestarted(t *testing.T) {
 	t.Parallel()
 	c := pair(t, nil)
@@ -310,8 +310,8 @@ func TestMySQLPromoteRestarted(t *testing.T) {
 }
 
 // TestMySQLSplit: a controller that takes a paused primary for dead has two that
-// take writes. What the old one then took is nowhere else, and the old one says
-// so when it is to follow.
+// take writes. Only the old one has the writes that it took then, and it reports
+// this when it is to follow.
 func TestMySQLSplit(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -10,12 +10,12 @@ import (
 
 // Pause stops a node by SIGSTOP, as a frozen machine does: its connections stay
 // open and its kernel goes on to answer for them. It returns once every thread
-// of the process stands still, as far as this system can tell. One that is
-// paused already stays so.
+// of the process is stopped, as far as this system reports it. A node that is
+// already paused stays so.
 //
 // The error is os.ErrProcessDone if the node is dead, ErrSpec if there is no
 // such node, ErrStopped, ErrUnsupported while strace makes its disk slow (see
-// SlowDisk), since who is traced stops otherwise. The node goes on after an error.
+// SlowDisk), as a traced process stops differently. The node goes on after an error.
 func (c *Cluster) Pause(ctx context.Context, node int) error {
 	n, unlock, err := c.take(ctx, node)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// freePorts draws count ports that nobody listens on. They lie outside the
+// freePorts draws count ports that no process listens on. They lie outside the
 // range from which the system gives ports to outgoing connections, so that
 // only another server could take one before ours does; then the start is tried
 // again with others.
@@ -37,7 +37,7 @@ func freePorts(count int) ([]int, error) {
 }
 
 // ephemeral is the range of outgoing connections' ports; where the system does
-// not tell, that of IANA.
+// not report it, that of IANA.
 func ephemeral() (low, high int) {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {

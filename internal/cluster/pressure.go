@@ -10,9 +10,9 @@ import (
 )
 
 // Fill takes a node's room away until Drain, and returns when it has refused a
-// write of ours; how says how this was done (see the Fill of each backend). It
-// forgets nothing meanwhile, and what takes no room goes on. Nodes are counted
-// from 0.
+// write of ours; how describes the means (see the Fill of each backend). The node
+// loses no data meanwhile, and still serves requests that take no space. Nodes are
+// counted from 0.
 //
 // The error is ErrNotFull if it takes writes all the same; Drain it then, too.
 // It is ErrUnsupported if these servers have no such limit, or while the node is
@@ -28,11 +28,11 @@ func (c *Cluster) Fill(ctx context.Context, node int) (how string, err error) {
 	return how, err
 }
 
-// Drain ends Fill, and returns when the node refuses nothing for want of room;
+// Drain ends Fill, and returns when the node refuses nothing for lack of space;
 // it does nothing if there is nothing to end. Nodes are counted from 0.
 //
-// The error is ErrUnsupported while the node is paused; os.ErrProcessDone if
-// nobody lives who could be asked, ErrSpec, ErrStopped.
+// The error is ErrUnsupported while the node is paused; os.ErrProcessDone if no
+// node lives that could do it, ErrSpec, ErrStopped.
 func (c *Cluster) Drain(ctx context.Context, node int) error {
 	n, unlock, err := c.take(ctx, node)
 	if err != nil {

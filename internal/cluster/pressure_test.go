@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
-// fill takes a node's room away, and tells what the server said to that.
+// fill fills a node's space, and checks how the server rejected the write.
 func fill(t *testing.T, c *cluster.Cluster, node int, want string) {
 	t.Helper()
 	if err := c.Can("full"); err != nil {
@@ -134,7 +134,7 @@ func TestEtcdFull(t *testing.T) {
 	healthy(t, c)
 }
 
-// TestEtcdFullCounts: what we ask is not taken for clients' requests.
+// TestEtcdFullCounts: our requests are not counted as clients' requests.
 func TestEtcdFullCounts(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "etcd", "single")
@@ -147,8 +147,8 @@ func TestEtcdFullCounts(t *testing.T) {
 	}
 }
 
-// TestNotFull: who refuses nothing for want of room is not called full, and what
-// was tried leaves nothing behind.
+// TestNotFull: a server that refuses nothing for lack of space does not count as
+// full, and the attempt leaves nothing behind.
 func TestNotFull(t *testing.T) {
 	t.Run("replica", func(t *testing.T) {
 		t.Parallel()

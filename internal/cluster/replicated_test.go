@@ -50,8 +50,8 @@ func healthy(t *testing.T, c *cluster.Cluster) {
 	await(t, "healthy", func() error { return c.Healthy(t.Context()) })
 }
 
-// unhurried are settings of sentinels that take nobody for dead, however long a
-// busy machine lets a server wait: the master stays where it is.
+// unhurried are settings of sentinels that take no server for dead, however long a
+// busy machine lets a server wait: the master stays the same.
 func unhurried() map[string]string {
 	return map[string]string{"sentinel down-after-milliseconds": "600000"}
 }
@@ -88,7 +88,7 @@ func spread(t *testing.T, address, key string) {
 }
 
 // TestRedisReplicated: the sentinels find a master, replicas have its writes,
-// and only the master's counters are told.
+// and only the master's counters are reported.
 func TestRedisReplicated(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "redis", "replicated", unhurried())
@@ -190,7 +190,7 @@ func TestRedisFailover(t *testing.T) {
 				t.Fatal(err)
 			}
 			healthy(t, c)
-			// They may have chosen once more before they were told not to.
+			// They may have elected once more before they got these settings.
 			now = leads(t, c, anyNode)
 			spread(t, c.Addresses()[now], "c")
 			for _, a := range c.Addresses() {

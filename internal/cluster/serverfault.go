@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// hurt calls f for a living node, which nobody kills, starts or stops meanwhile.
+// hurt calls f for a living node, which no other call kills, starts or stops
+// meanwhile.
 func (c *Cluster) hurt(ctx context.Context, verb string, node int, f func(*Node) error) error {
 	n, unlock, err := c.take(ctx, node)
 	if err != nil {

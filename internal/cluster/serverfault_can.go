@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// ErrMachine: this machine cannot do it; the message says what it lacks.
+// ErrMachine: this machine cannot do it; the message names what it lacks.
 var ErrMachine = errors.New("not on this machine")
 
 // Can returns why these servers lack an ability (scenario.AbilityKill...),
@@ -43,8 +43,8 @@ func (c *Cluster) Can(ability string) error {
 	return nil
 }
 
-// Missing says what this machine lacks for an ability of servers, or nil. The
-// error is ErrMachine, and says how to get it.
+// Missing returns what this machine lacks for an ability of servers, or nil. The
+// error is ErrMachine, and explains how to get it.
 func Missing(ability string) error {
 	switch ability {
 	case scenario.AbilityClock:

@@ -190,8 +190,8 @@ func getLock(t *testing.T, conn *sql.Conn, want int) {
 	}
 }
 
-// TestPausedServersAreNotAsked: who asked a paused server for what only it can do
-// would wait, and keep it from being resumed.
+// TestPausedServersAreNotAsked: a request to a paused server would wait, and keep
+// it from being resumed.
 func TestPausedServersAreNotAsked(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")

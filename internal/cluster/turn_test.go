@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// Whoever waits for a server that somebody else has in hand waits no longer than
-// his context lasts, and than the cluster; one that is free is had at once.
+// A caller waits for a server that another caller changes until its context ends
+// or the cluster stops; a free server is taken at once.
 func TestTakeWaitsNoLongerThanItsContext(t *testing.T) {
 	c := &Cluster{slots: []*slot{{}}, servers: &backend.Cluster{}, stopping: make(chan struct{})}
 	c.servers.SetNode(&Node{Name: "redis-1"})

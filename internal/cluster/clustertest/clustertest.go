@@ -32,8 +32,8 @@ func Start(t testing.TB, backend, topology string, settings ...map[string]string
 	return StartSpec(t, cluster.Spec{Backend: backend, Topology: topology, Settings: merge(settings)})
 }
 
-// StartSpec is Start with all that a specification can say. The logs are shown
-// if the test fails.
+// StartSpec is Start with a complete specification. The logs are shown if the
+// test fails.
 func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 	t.Helper()
 	testenv.NeedsServers(t, spec.Backend)
@@ -52,7 +52,7 @@ func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 		if !t.Failed() {
 			return
 		}
-		// Those of the sentinels too, who are no nodes.
+		// Also those of the sentinels, which are not nodes.
 		logs, _ := filepath.Glob(filepath.Join(spec.LogDir, "*.log"))
 		for _, path := range logs {
 			if log, err := os.ReadFile(path); err == nil {

@@ -1,7 +1,7 @@
 // A library to be preloaded by a server, which sets the server's wall clock
-// ahead or behind, and makes its flushes to disk late, by as much as a file
-// says. The file is shared with whoever hurts the server: clock_shim.go writes
-// it, and has the same layout.
+// ahead or behind, and makes its flushes to disk late, by the values in a file.
+// The file is shared with the process that injects the fault: clock_shim.go
+// writes it, and has the same layout.
 //
 // The kernel is asked without the C library: an allocator that asks for the time
 // while it is set up must neither be called from here nor wait for the dynamic
@@ -106,10 +106,10 @@ time_t time(time_t *out)
 	return t.tv_sec;
 }
 
-// Who waits until a time of the wall clock has reckoned it from the clock above,
-// and the kernel knows only its own. Without what follows, a wait for one second
-// would last as much longer as the clock is ahead. (Waits that are under way when
-// the clock is set keep their length.)
+// A program that waits until a time of the wall clock has computed it from the
+// clock above, and the kernel knows only its own. Without the functions below, a
+// wait for one second would be longer by as much as the clock is ahead. (Waits
+// under way when the clock is set keep their length.)
 
 // kernel is the kernel's time for one of ours.
 static struct timespec kernel(const struct timespec *t)
@@ -119,8 +119,8 @@ static struct timespec kernel(const struct timespec *t)
 	return k;
 }
 
-// A condition may wait by either clock, as its attributes said, and does not
-// tell. The time itself does: no machine has been up for thirty years.
+// A condition may wait by either clock, as set in its attributes, which cannot be
+// read. The time itself shows which: no machine has been up for thirty years.
 static const int64_t thirty_years = 946080000;
 
 int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, const struct timespec *restrict t)
@@ -149,8 +149,8 @@ static int64_t late(void)
 	return s ? __atomic_load_n(&s->late, __ATOMIC_RELAXED) : 0;
 }
 
-// wait_late keeps a flush waiting for as long as the file says, and looks again
-// and again: when the disk is fast once more nobody has to wait on.
+// wait_late delays a flush for as long as the file specifies, and reads the file
+// again and again, so that waits end when the disk is fast once more.
 static void wait_late(void)
 {
 	const int64_t look = second / 100;
