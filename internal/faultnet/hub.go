@@ -15,7 +15,7 @@ type hub struct {
 	serial uint64 // connections so far
 }
 
-// pairState says whether a reset counts a connection as broken.
+// pairState determines whether a reset counts a connection as broken.
 type pairState int
 
 const (
@@ -129,7 +129,7 @@ func (h *hub) join(p *pair, state pairState) bool {
 	return true
 }
 
-// establish says that the client is about to use p, unless a rule refuses it by
+// establish records that the client is about to use p, unless a rule refuses it by
 // now.
 func (h *hub) establish(p *pair) bool {
 	h.mu.Lock()

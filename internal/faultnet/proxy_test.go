@@ -314,8 +314,8 @@ func BenchmarkUnderRule(b *testing.B) {
 	roundTrips(b, func() (net.Conn, error) { return net.Dial("tcp", p.Addr()) })
 }
 
-// A patient proxy lets who connects wait for an upstream that does not listen
-// yet; without patience it resets at once, and after it too.
+// With patience, a proxy keeps a new connection waiting for an upstream that does
+// not listen yet; without patience, or after it, it resets the connection.
 func TestPatience(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

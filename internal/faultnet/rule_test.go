@@ -113,7 +113,7 @@ func TestRuleThatCannotBeMeant(t *testing.T) {
 	})
 }
 
-// Who writes more than the buffers take is held up, and what was taken arrives.
+// A writer of more than the buffers hold is blocked, and the buffered bytes arrive.
 func TestCutHoldsUpAWriter(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
 		for _, rule := range []Rule{{CutOut: true}, {Stall: true}} {

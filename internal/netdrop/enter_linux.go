@@ -48,7 +48,7 @@ func MainIfProbe() {
 	os.Exit(0)
 }
 
-// Available says why the kernel cannot be made to drop packets here
+// Available returns why the kernel cannot be made to drop packets here
 // (ErrUnavailable), or nil. It finds out by doing it, in a namespace made for
 // the purpose; that takes some milliseconds.
 func Available() error {

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// ErrUnavailable: packets cannot be dropped here; the message says why.
+// ErrUnavailable: packets cannot be dropped here; the message has the reason.
 var ErrUnavailable = errors.New("packets cannot be dropped by the kernel here")
 
 // Pair is a client and a server, both on IPv4. The client is the address that
