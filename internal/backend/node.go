@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
-// Role is what a server does that is no node.
+// Role distinguishes nodes from other servers.
 type Role string
 
 // The roles. They are part of node names and of environment.json.

@@ -54,9 +54,9 @@ type Supervised interface {
 	Promoter
 	// Misplaced returns why a node is not a replica of primary; "" if it is.
 	Misplaced(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
-	// BringBack makes it one, whatever it was, and returns what was needed. Its
-	// clients' connections end. With ErrNeedsRestart the keeper kills the node and
-	// starts it again.
+	// BringBack makes the node a replica, and returns what was done. Its clients'
+	// connections end. With ErrNeedsRestart the keeper kills the node and starts it
+	// again.
 	BringBack(ctx context.Context, c *Cluster, n, primary *Node) (string, error)
 	// Answers is nil when a node answers a real request.
 	Answers(ctx context.Context, c *Cluster, n *Node) error

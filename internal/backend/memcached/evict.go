@@ -257,8 +257,8 @@ func (f *filling) room(ctx context.Context) (room, page int, err error) {
 	return free + max(0, limit-taken)>>20*page, page, nil
 }
 
-// removeFillers takes fillers out, up to a number and as long as there are some,
-// on a connection of its own: what ended the filling may have ended the other one.
+// removeFillers removes fillers, up to a number and as long as there are some, on a
+// new connection: the failure that ended the filling may have closed the old one.
 func removeFillers(ctx context.Context, n *backend.Node, filled int) error {
 	t, err := dial(ctx, n)
 	if err != nil {

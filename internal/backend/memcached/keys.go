@@ -100,8 +100,7 @@ func (Backend) Flush(ctx context.Context, n *backend.Node) (how string, err erro
 	return "flush_all", order(ctx, n, "flush_all\r\n", "OK")
 }
 
-// order sends one command, any other answer to which than want is an
-// error.
+// order sends one command. Any answer other than want is an error.
 func order(ctx context.Context, n *backend.Node, command, want string) error {
 	return backend.Ask(ctx, n.Address, command, func(r *bufio.Reader) error {
 		line, err := r.ReadString('\n')

@@ -87,8 +87,8 @@ func open(n *backend.Node) (*sql.DB, error) {
 	cfg := mysqldriver.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", n.Address
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = backend.AskLimit, backend.AskLimit, backend.AskLimit
-	// What goes wrong comes back as an error; a server that is starting
-	// refuses many times.
+	// Failures are returned as errors; a server that is starting refuses many
+	// connections.
 	cfg.Logger = log.New(io.Discard, "", 0)
 	connector, err := mysqldriver.NewConnector(cfg)
 	if err != nil {

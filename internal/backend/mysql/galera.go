@@ -117,8 +117,8 @@ func galeraEnv(n *backend.Node) []string {
 	return append(os.Environ(), "PATH="+n.Dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
 
-// galeraPosition asks the data of a node that was killed for the last transaction
-// in it: the server does not look for itself, and would want a copy of all data.
+// galeraPosition finds the last transaction in the data of a node that was killed:
+// the server does not search for it, and would request a copy of all data.
 func galeraPosition(ctx context.Context, c *backend.Cluster, n *backend.Node, args []string) (string, error) {
 	var said int64
 	if st, err := os.Stat(n.Log); err == nil {

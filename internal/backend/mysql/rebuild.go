@@ -56,9 +56,9 @@ func ownWrites(ctx context.Context, n, other *backend.Node) (string, error) {
 	return "", nil
 }
 
-// rebuild replaces what a node has by what another has at one moment, its
-// position in the log of writes included, so that it can follow from there. The
-// accounts, which are everywhere the same, stay.
+// rebuild replaces a node's data by a consistent copy of another node's, with the
+// position in the log of writes, so that the node can follow from there. The
+// accounts are the same on all nodes, and stay.
 func rebuild(ctx context.Context, from, to *backend.Node) error {
 	source, closeSource, err := connect(ctx, from)
 	if err != nil {
@@ -122,7 +122,7 @@ func snapshot(ctx context.Context, conn *sql.Conn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// What comes last of a domain is where it stands.
+	// The last transaction of a domain is its position.
 	var list []string
 	for origin, number := range before {
 		if _, newer := now[origin]; !newer {

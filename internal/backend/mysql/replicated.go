@@ -39,7 +39,7 @@ const (
 func follow(c *backend.Cluster, primary *backend.Node) []string {
 	return []string{
 		stopReplica, resetReplica,
-		// It has what it has logged, as primary or as replica.
+		// The node has all writes in its log, as primary or as replica.
 		"SET GLOBAL gtid_slave_pos=@@GLOBAL.gtid_binlog_pos",
 		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", c.PeerHost, primary.Ports[0]),
 		"START SLAVE",
@@ -147,7 +147,7 @@ func (b Backend) Whole(ctx context.Context, c *backend.Cluster) error {
 }
 
 // Leader is the only node that accepts writes. With a keeper it is the one that
-// the keeper has chosen, if it accepts writes, whatever an old one does.
+// the keeper has chosen, if it accepts writes, even if an old one accepts them, too.
 func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 	if c.Topology.Name != replicated {
 		return 0, c.NoLeader()
@@ -188,7 +188,7 @@ func (Backend) Fence(ctx context.Context, c *backend.Cluster, n *backend.Node) e
 	return do(ctx, n, rejectWrites)
 }
 
-// Promote makes a replica the primary once it has applied what it has received.
+// Promote makes a replica the primary once it has applied the received writes.
 func (Backend) Promote(ctx context.Context, c *backend.Cluster, n *backend.Node, fenced bool) error {
 	if c.Topology.Name != replicated {
 		return c.NoLeader()
@@ -197,9 +197,9 @@ func (Backend) Promote(ctx context.Context, c *backend.Cluster, n *backend.Node,
 	if n.Index == old.Index {
 		return do(ctx, n, acceptWrites)
 	}
-	// A replica that does not apply has to be left as it is: a MariaDB that neither
-	// reads nor applies throws away what it has received when it starts again, for
-	// it means to ask the primary once more.
+	// A replica that does not apply writes must be left as it is: a MariaDB that
+	// neither reads nor applies discards the received writes when it starts again,
+	// because it expects to read them from the primary once more.
 	if _, err := applying(ctx, n); err != nil {
 		return err
 	}

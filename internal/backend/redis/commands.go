@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// answer is what a redis said to one command of several.
+// answer is the reply of a redis to one command of several.
 type answer struct {
 	words   []string
 	refused string // its error, if it is one
@@ -29,7 +29,7 @@ func encode(command []string) string {
 }
 
 // send sends commands on one connection, and returns their answers in
-// order. Those that were carried out count as asked by us.
+// order. The commands that were carried out are counted as lockbench's own.
 func send(ctx context.Context, n *backend.Node, commands ...[]string) (answers []answer, err error) {
 	var req strings.Builder
 	for _, command := range commands {
@@ -58,7 +58,7 @@ func send(ctx context.Context, n *backend.Node, commands ...[]string) (answers [
 	return answers, err
 }
 
-// order sends one command, whose refusal is an error.
+// order sends one command. A refusal is an error.
 func order(ctx context.Context, n *backend.Node, command []string) error {
 	answers, err := send(ctx, n, command)
 	if err == nil && answers[0].refused != "" {
