@@ -66,7 +66,7 @@ func TestRedisClock(t *testing.T) {
 	setClock(t, c, 21*time.Second)
 	talk(t, c, "SET lock b NX PX 20000\r\n", "+OK")
 
-	// The clock of a machine does not care for what is started on it.
+	// A restart does not change the clock.
 	if err := c.Kill(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

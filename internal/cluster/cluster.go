@@ -228,7 +228,7 @@ func startOnce(ctx context.Context, run *supervise.Run, b backend.Backend, spec 
 	if err := b.Formed(ctx, c.servers); err != nil {
 		return nil, fmt.Errorf("start %s: first request: %w: %w", spec.Backend, ErrServer, err)
 	}
-	// A watcher looks at the nodes at once, and then only now and then: so they
+	// A watcher looks up the nodes when it starts, and then only rarely: so they
 	// have to be there already.
 	if err := backend.SideBySide(slices.Concat(c.servers.Watchers, c.servers.Proxies), up); err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// Settings are the caller's, and what is read back is the server's word.
+// The caller's settings are applied, and the settings read back are the server's.
 func TestSettings(t *testing.T) {
 	for _, tt := range []struct{ backend, name, value, readBack, want, durability string }{
 		{"redis", "appendonly", "yes", "appendonly", "yes", "appendonly=yes appendfsync=everysec save=3600 1 300 100 60 10000"},

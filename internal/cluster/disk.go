@@ -150,8 +150,8 @@ func over(p *supervise.Process) bool {
 	return err != nil || state == 'Z'
 }
 
-// detach ends the node's tracer, if it has one. The server goes on: strace lets
-// go of it, and if it cannot the kernel does.
+// detach ends the node's tracer, if it has one. The server goes on: strace
+// detaches from it, and if strace cannot, the kernel does.
 func (c *Cluster) detach(ctx context.Context, node int) error {
 	c.tracers.mu.Lock()
 	t, ok := c.tracers.by[node]
@@ -172,7 +172,7 @@ func (c *Cluster) detach(ctx context.Context, node int) error {
 	return nil
 }
 
-// detachAll lets go of all servers, that they may end at their own pace. Tracers
+// detachAll ends all tracers, so that the servers can end without delay. Tracers
 // that do not end now end with the run.
 func (c *Cluster) detachAll(ctx context.Context) {
 	for i := range c.slots {

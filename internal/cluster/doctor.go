@@ -34,9 +34,8 @@ type Finding struct {
 }
 
 // Diagnose looks for every backend's server (overrides name some, as the flag
-// --server does) and tries what else experiments may need. It changes nothing;
-// what can only be known by trying is tried in a namespace that ends with the
-// probe.
+// --server does) and checks the other requirements of experiments. It changes
+// nothing: checks that need changes run in a namespace that ends with the probe.
 func Diagnose(ctx context.Context, overrides map[string]string) Report {
 	probes := []func(context.Context) Finding{
 		probeProcessor, probeMemory, probeRoot, probeInstall, probeClock, probeDisk, probeOrphans,

@@ -115,8 +115,8 @@ func TestMemcachedEvicts(t *testing.T) {
 	}
 }
 
-// TestMemcachedKeeps: what is not there cannot go, and a server that refuses
-// when it is full forgets nothing.
+// TestMemcachedKeeps: a missing key cannot be evicted, and a server that refuses
+// writes when it is full evicts nothing.
 func TestMemcachedKeeps(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "memcached", "single", map[string]string{"M": ""})

@@ -91,7 +91,7 @@ func TestGalera(t *testing.T) {
 		}
 	}
 
-	// What a server applies for others counts as what its own clients send.
+	// Counters do not separate replicated writes from requests of clients.
 	if counters, err := c.Counters(ctx); err != nil || len(counters) != 3 || !counters[1].Follower || len(counters[1].Counters) != 0 {
 		t.Errorf("counters %+v, %v", counters, err)
 	}
@@ -132,8 +132,8 @@ func second[A any](_ A, err error) error { return err }
 
 func third[A, B any](_ A, _ B, err error) error { return err }
 
-// TestGaleraKill: without two the third stops, and goes on when they are back; and
-// all come back with what was acknowledged after a crash of all.
+// TestGaleraKill: with two nodes dead the third takes no statements, and goes on
+// when they are back; after a crash of all nodes, acknowledged writes are there.
 func TestGaleraKill(t *testing.T) {
 	t.Parallel()
 	c := trio(t, cluster.Spec{})

@@ -81,9 +81,9 @@ func decided(c *cluster.Cluster, what string) bool {
 	return false
 }
 
-// TestKeeper: another takes writes when the primary is dead, paused or cut off,
-// and the old one becomes its replica when it is back, without what it took
-// beside the new one.
+// TestKeeper: the replica accepts writes when the primary is dead, paused or cut
+// off, and the old primary becomes its replica when it is back, without the writes
+// that it accepted beside the new one.
 func TestKeeper(t *testing.T) {
 	for _, tt := range []struct {
 		how      string
@@ -184,8 +184,8 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperLeavesAlone: servers that are well stay what they are, whatever an
-// operator makes of them.
+// TestKeeperLeavesAlone: healthy servers keep their roles, also those that an
+// operator has changed.
 func TestKeeperLeavesAlone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -138,7 +138,8 @@ func TestSingleLeads(t *testing.T) {
 	}
 }
 
-// TestUnsupported: what a topology does not have is said, and not tried.
+// TestUnsupported: actions that a topology does not have return an error, and are
+// not tried.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -185,7 +185,7 @@ func TestCutDirections(t *testing.T) {
 	throughProxies(t, c)
 }
 
-// TestCutErrors: what cannot be cut is said.
+// TestCutErrors: links that cannot be cut return an error.
 func TestCutErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -246,8 +246,8 @@ func TestMySQLRestart(t *testing.T) {
 	healthy(t, c)
 }
 
-// TestMySQLReceived: what the replica has received and not yet applied is not
-// lost with the primary, and a replica that does not follow is not healthy.
+// TestMySQLReceived: writes that the replica has received but not yet applied are
+// not lost with the primary, and a replica that does not follow is not healthy.
 func TestMySQLReceived(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

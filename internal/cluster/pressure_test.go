@@ -72,8 +72,8 @@ func TestRedisFull(t *testing.T) {
 	}
 }
 
-// TestMemcachedFull: what is held stays and can be deleted, what takes room is
-// refused, whatever it replaces; in a second round as in the first.
+// TestMemcachedFull: held locks stay and can be deleted, writes that need space
+// are refused, even if they replace an item; in a second round as in the first.
 func TestMemcachedFull(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "memcached", "single", map[string]string{"M": "", "m": "8"})
@@ -93,8 +93,8 @@ func TestMemcachedFull(t *testing.T) {
 	}
 }
 
-// TestEtcdFull: one full member has all refuse, and one that dies of it meanwhile
-// leaves nothing behind.
+// TestEtcdFull: when one member is full all members refuse writes, and a member
+// that dies meanwhile leaves nothing behind.
 func TestEtcdFull(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "etcd", "quorum")

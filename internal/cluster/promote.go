@@ -7,12 +7,11 @@ import (
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
-// Promote makes a replica the primary, once the old one is
-// dead or fenced: it applies what it has received of the old one's writes, takes
-// nothing more from it, and takes writes itself. What the old one had not sent
-// is lost. An old primary that lives follows the new one from then on; so does
-// one that is started again later. Promoting the fenced primary itself opens it
-// again.
+// Promote makes a replica the primary, once the old primary is dead or fenced: the
+// replica applies the writes that it has received, stops following, and accepts
+// writes. Writes that the old primary had not sent are lost. An old primary that
+// lives follows the new one from then on; so does one that is started again later.
+// Promoting the fenced primary itself opens it again.
 //
 // The error is ErrNotFenced if the old primary may still take writes, as when it
 // is paused; ErrUnsupported where servers find a leader by themselves; ErrServer
@@ -20,9 +19,9 @@ import (
 // again.
 func (c *Cluster) Promote(ctx context.Context, node int) error { return c.promote(ctx, node, true) }
 
-// PromoteUnfenced is Promote without a look at the old primary, as controllers
-// do that cannot reach it and take it for dead. An old primary that is not dead
-// then takes writes beside the new one, until it is fenced or killed.
+// PromoteUnfenced is Promote without a check of the old primary, like a controller
+// that cannot reach the primary and assumes it dead. An old primary that is not
+// dead then accepts writes beside the new one, until it is fenced or killed.
 func (c *Cluster) PromoteUnfenced(ctx context.Context, node int) error {
 	return c.promote(ctx, node, false)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// TestSupports: what cannot be is refused for a reason, in every backend and
-// topology, and nothing else is.
+// TestSupports: unsupported actions are refused with a reason, in every backend
+// and topology, and no others are.
 func TestSupports(t *testing.T) {
 	refused := map[string]string{ // actions
 		"redis single": "cut-peers move", "redis quorum": "cut-peers move", "redis replicated": "",
