@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
-// What recipes on real drivers make of the rules: a lost reply and a cut leave
-// them in doubt, and the server with what they asked for.
+// Recipes on real drivers under rules: after a lost reply or a cut the outcome is
+// unknown to the client, while the server has carried out the request.
 func TestDrivers(t *testing.T) {
 	for _, id := range []string{"redis/token", "memcached/cas", "mysql/lease-row"} {
 		t.Run(id, func(t *testing.T) {

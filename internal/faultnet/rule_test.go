@@ -78,7 +78,7 @@ func TestCutInHidesAReset(t *testing.T) {
 	})
 }
 
-// What two rules hold passes when both are lifted.
+// Bytes that two rules hold back pass when both are lifted.
 func TestRulesAddUp(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
 		near, far := r.connect()
@@ -249,7 +249,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// What a rule made late comes at once when it is lifted.
+// Bytes that a rule delays arrive at once when it is lifted.
 func TestLiftEndsTheWait(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
 		for _, rule := range []Rule{{Delay: time.Hour}, {Rate: 1}} {
@@ -330,8 +330,8 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// The reply to the first request after the rule is lost and nothing else: not
-// what was asked before, not what another connection asks after.
+// Only the reply to the first request after the rule is lost: neither the replies
+// to earlier requests, nor those to later requests of other connections.
 func TestLoseReply(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
 		idle, idleFar := r.connect()

@@ -116,8 +116,8 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 
 // newRule names the objects of a rule. All traffic of the namespace runs over
 // its loopback and so comes in by the input hook, whichever way it goes. A
-// packet dropped there has left its sender, who cannot know; in the output hook
-// the sender would get an error.
+// packet dropped there has left its sender, which gets no error; in the output
+// hook the sender would get one.
 func (d *Dropper) newRule(name string, id uint32) rule {
 	return rule{
 		chain: &nftables.Chain{

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience bounds what must come at last; it is no promise of how soon.
+// patience bounds the wait for events that must come; they may come much sooner.
 const patience = 20 * time.Second
 
 var long = flag.Duration("long", 100*time.Millisecond, "how long the cut of TestInsideLongCut lasts")
@@ -46,7 +46,7 @@ func apply(t *testing.T, d *Dropper, id string, in, out bool, pairs ...Pair) {
 	}
 }
 
-// lift also wants that packets were dropped, or that none were.
+// lift also checks that packets were dropped, or that none were.
 func lift(t *testing.T, d *Dropper, id string, some bool) {
 	t.Helper()
 	n, err := d.Lift(id)
@@ -229,9 +229,9 @@ func TestInsideTriesAgainSoon(t *testing.T) {
 	}
 }
 
-// What the kernel would have given up with fewer tries lives through a long cut
-// (-long 40s): a connection with data under way, and the farewell of a client
-// that closed when the cut began.
+// A long cut (-long 40s) breaks neither a connection with data under way, nor the
+// FIN of a client that closed when the cut began: the kernel would give both up
+// with fewer retries.
 func TestInsideLongCut(t *testing.T) {
 	d := inside(t)
 	l, server := listen(t)

@@ -17,9 +17,9 @@ import (
 // would measure that pause instead of the lock. With a limit of one second it
 // comes within one. But the kernel gives up after a number of tries, not after a
 // time: with the limit alone it would break a connection after 14 s of a cut
-// instead of a quarter of an hour, and forget a dead client's farewell after 7 s
-// instead of 100. The other numbers restore the times (tcp_retries2 has
-// room for four minutes only).
+// instead of a quarter of an hour, and drop a dead client's FIN after 7 s instead
+// of 100. The other numbers restore the times (tcp_retries2 allows four minutes
+// only).
 var wanted = []struct{ name, value string }{
 	{"net.ipv4.tcp_rto_max_ms", "1000"},
 	{"net.ipv4.tcp_retries2", "255"},

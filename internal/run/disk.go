@@ -42,8 +42,8 @@ func watchDisk(ctx context.Context, dir string, limit scenario.Size, stop contex
 	}
 }
 
-// crowded is why a run must stop, or nil. What cannot be read now is looked at
-// again the next time.
+// crowded returns why a run must stop, or nil. Errors are ignored, as the next
+// call reads the disk again.
 func crowded(dir string, limit scenario.Size) error {
 	used, err := diskUse(dir)
 	if err != nil {

@@ -56,7 +56,7 @@ func canFault(backend, topology string, k scenario.FaultKind, settings map[strin
 	case backend == BackendReference:
 		return errNoServer
 	}
-	// Clients' connections carry what needs nothing of the servers.
+	// Faults without such needs are injected on clients' connections.
 	if needs := k.About().Needs; needs != "" {
 		spec := cluster.Spec{Backend: backend, Topology: topology, Settings: settings}
 		if err := spec.Supports(needs); err != nil {

@@ -253,7 +253,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// Ctrl-C while a client stands at a step: it is let go, and everything ends.
+// Ctrl-C while a client is stopped at a step: the client goes on, and all
+// processes end.
 func TestInterruptedAtAStep(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Servers that faults need prepared serve scenarios with faults, all of them,
-// and no others; they have what any of these needs, if it can be had at all.
+// Servers prepared for faults serve all scenarios with faults, and no others; they
+// have every feature that one of these scenarios needs, if it is supported.
 func TestServersForFaults(t *testing.T) {
 	of := func(recipe, topology string, faults ...string) scenario.Scenario {
 		sc := scenario.Scenario{Name: recipe, Recipe: recipe, Topology: topology, Clients: 3}

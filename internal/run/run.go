@@ -52,8 +52,8 @@ var ErrServer = cluster.ErrServer
 // folder with result.json. When ctx ends it stops the load, heals, measures
 // what there is and returns the Outcome as interrupted, without an error.
 //
-// A backend that cannot be had here is no error: its scenarios stand in the
-// result as missing, with the reason. A server that is there and does not
+// A backend that is not available here is no error: its scenarios are in the
+// result as missing, with the reason. A server that is available but does not
 // start is an error (ErrServer).
 func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	if o.Progress == nil {
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 		r.environment.Network = netdrop.Settings()
 	}
 	if err := r.startClusters(ctx); err != nil && ctx.Err() == nil {
-		// A server that failed left its log; a wrong word left nothing.
+		// A server that failed left its log; a wrong argument left nothing.
 		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
 		return Outcome{Dir: dir.path}, err
 	}
