@@ -53,8 +53,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// A port that was taken is seen wherever the server says so, but not if an
-// earlier start said it.
+// A taken port is found wherever the log reports it, but not if an earlier start
+// reported it.
 func TestPortTaken(t *testing.T) {
 	n := &Node{Name: "zookeeper", Process: ended(t)}
 	stack := strings.Repeat("\tat some.java.Class(Class.java:1)\n", 40)

@@ -20,7 +20,7 @@ import (
 type Backend struct{}
 
 // Describe: a memcached never writes to disk, and the servers of a sharded
-// topology know nothing of one another; clients spread their keys over them.
+// topology are independent; clients spread their keys over them.
 func (Backend) Describe() backend.Description {
 	return backend.Description{
 		Name: "memcached",

@@ -120,16 +120,16 @@ func galeraEnv(n *backend.Node) []string {
 // galeraPosition finds the last transaction in the data of a node that was killed:
 // the server does not search for it, and would request a copy of all data.
 func galeraPosition(ctx context.Context, c *backend.Cluster, n *backend.Node, args []string) (string, error) {
-	var said int64
+	var logged int64
 	if st, err := os.Stat(n.Log); err == nil {
-		said = st.Size()
+		logged = st.Size()
 	}
 	args = append(args[:len(args):len(args)], "--wsrep-recover")
 	err := c.RunOnce(ctx, n, supervise.Command{Name: n.Name + " recovery", Path: c.Binary.Path, Args: args, Dir: n.Dir})
 	if err != nil {
 		return "", err
 	}
-	position := backend.Between(strings.Join(backend.LogLines(n.Log, said), "\n")+"\n", "Recovered position: ", " \n")
+	position := backend.Between(strings.Join(backend.LogLines(n.Log, logged), "\n")+"\n", "Recovered position: ", " \n")
 	if position == "" {
 		return "", fmt.Errorf("%w: its data do not show at which transaction it was killed; see %s", backend.ErrServer, n.Log)
 	}

@@ -178,7 +178,7 @@ func subscribe(ctx context.Context, n *backend.Node, channel string) (messages <
 	go func() {
 		defer close(into)
 		for {
-			reply, err := readReply(r) // "message", the channel, what was said
+			reply, err := readReply(r) // "message", the channel, the text
 			if err != nil || len(reply) != 3 {
 				return
 			}

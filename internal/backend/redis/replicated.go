@@ -32,9 +32,9 @@ func sentinelSettings() map[string]string {
 	}
 }
 
-// replicaCommand lays out a node of the topology: the settings that make it
-// part of it stand in its own file, for the sentinels have it rewritten when
-// roles change, and a node that is started again takes its role from there.
+// replicaCommand prepares a node of the topology. The settings of its role are in
+// the node's own file, because the sentinels have it rewritten when roles change,
+// and a node that is started again takes its role from there.
 func replicaCommand(c *backend.Cluster, n *backend.Node) ([]string, error) {
 	file := filepath.Join(n.Dir, "redis.conf")
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,7 @@ func (Backend) Whole(ctx context.Context, c *backend.Cluster) error {
 	})
 }
 
-// linked: the master has all others as replicas, and they have it all.
+// linked: all others are replicas of the master, and have all its data.
 func linked(ctx context.Context, c *backend.Cluster, master int) error {
 	port := strconv.Itoa(c.Nodes()[master].Ports[0])
 	return c.Each(func(i int, n *backend.Node) error {
@@ -141,8 +141,8 @@ func linked(ctx context.Context, c *backend.Cluster, master int) error {
 	})
 }
 
-// watches: a sentinel sees the master, its replicas and the other
-// sentinels, and nothing wrong with them.
+// watches: a sentinel reports the master, its replicas and the other
+// sentinels, and no failure of them.
 func watches(ctx context.Context, c *backend.Cluster, n *backend.Node, master int) error {
 	m, err := askTable(ctx, n, "SENTINEL", "MASTER", masterName)
 	if err != nil {
@@ -201,11 +201,11 @@ func (Backend) Leader(ctx context.Context, c *backend.Cluster) (int, error) {
 		if votes <= len(c.Watchers)/2 {
 			continue
 		}
-		said, err := backend.Collect([]*backend.Node{n}, func(n *backend.Node) (map[string]string, error) { return askInfo(ctx, n, "replication") })
+		reported, err := backend.Collect([]*backend.Node{n}, func(n *backend.Node) (map[string]string, error) { return askInfo(ctx, n, "replication") })
 		if err != nil {
 			return 0, err
 		}
-		if role := said[0].Value["role"]; role != "master" {
+		if role := reported[0].Value["role"]; role != "master" {
 			return 0, fmt.Errorf("%w: the sentinels name %s, which is still a %s", backend.ErrNoLeader, n.Name, role)
 		}
 		return i, nil
