@@ -95,14 +95,14 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	if err := n.Awake(); err != nil {
 		return "", err
 	}
-	said, err := os.OpenFile(filepath.Join(n.Dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	stderr, err := os.OpenFile(filepath.Join(n.Dir, "strace.log"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
 	}
-	defer said.Close()
+	defer stderr.Close()
 	const calls = "fsync,fdatasync"
 	strace, err := c.servers.Run.Start(supervise.Command{
-		Name: n.Name + " strace", Path: backend.Lookup("strace"), Dir: n.Dir, Stderr: said,
+		Name: n.Name + " strace", Path: backend.Lookup("strace"), Dir: n.Dir, Stderr: stderr,
 		Args: []string{
 			"-f", "-q", "-p", fmt.Sprint(n.Process.PID()), "-o", os.DevNull, "-e", "trace=" + calls,
 			"-e", fmt.Sprintf("inject=%s:delay_enter=%d", calls, max(1, by.Microseconds())),
@@ -122,7 +122,7 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 		}
 	})
 	if err != nil {
-		text, _ := io.ReadAll(io.NewSectionReader(said, 0, 500))
+		text, _ := io.ReadAll(io.NewSectionReader(stderr, 0, 500))
 		return "", errors.Join(fmt.Errorf("%w: %w: %s", ErrMachine, err, strings.TrimSpace(string(text))), strace.Stop(ctx, detachLimit))
 	}
 	c.tracers.mu.Lock()

@@ -76,7 +76,7 @@ func TestSlowDisk(t *testing.T) {
 			if took := time.Since(began); took < by {
 				t.Errorf("a write took %v with a disk slower by %v", took, by)
 			}
-			// So slow that nothing ends unless it is let go.
+			// So slow that no write ends unless FastDisk ends the wait.
 			if _, err := c.SlowDisk(ctx, 0, time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestSlowDiskEnds(t *testing.T) {
 	}
 }
 
-// TestSlowDiskRefused: nothing is done where nothing would come of it.
+// TestSlowDiskRefused: SlowDisk is refused where it would have no effect.
 func TestSlowDiskRefused(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "redis", "single")

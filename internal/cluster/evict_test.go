@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 )
 
-// TestRedisEvicts: a lock goes while its TTL lasts, the next client gets it, and
-// nothing of ours remains, in the settings neither.
+// TestRedisEvicts: a lock is evicted before its TTL ends, the next client gets it,
+// and neither fillers nor settings of ours remain.
 func TestRedisEvicts(t *testing.T) {
 	for _, policy := range []string{"", "volatile-ttl", "allkeys-lru", "allkeys-random"} {
 		t.Run(policy, func(t *testing.T) {

@@ -75,8 +75,8 @@ func controller() error {
 	return run.End(context.Background())
 }
 
-// No server outlives a lockbench that was killed, whatever it does about users,
-// threads and sessions.
+// No server outlives a lockbench that was killed, even one that changes its user,
+// threads or session.
 func TestKillNine(t *testing.T) {
 	testenv.NeedsServers(t)
 	if runtime.GOOS != "linux" {

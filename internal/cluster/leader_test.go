@@ -165,7 +165,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestSharded: three servers that know nothing of one another.
+// TestSharded: three independent servers.
 func TestSharded(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Start(t, "memcached", "sharded")

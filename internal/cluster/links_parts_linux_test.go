@@ -113,8 +113,8 @@ func TestHungUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer received.Close()
-	if said, err := io.ReadAll(received); err != nil || string(said) != "call me back" {
-		t.Errorf("the server heard %q, %v", said, err)
+	if message, err := io.ReadAll(received); err != nil || string(message) != "call me back" {
+		t.Errorf("the server heard %q, %v", message, err)
 	}
 	if err := l.cut("cut", map[string]bool{"a": true}, faultnet.Rule{CutIn: true, CutOut: true}); err != nil {
 		t.Fatal(err)

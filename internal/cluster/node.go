@@ -61,7 +61,7 @@ func (c *Cluster) await(ctx context.Context, n *Node) error {
 		} else if strangers++; strangers > 100 {
 			return fmt.Errorf("%s: %w: %v, and ours lives on; if --server names a script, let it exec the server%s", n.Name, ErrServer, err, n.LastLines())
 		}
-		// A patient server costs us nothing, and asking too often costs it.
+		// Waiting costs nothing, but frequent requests cost the server CPU time.
 		timer := time.NewTimer(wait)
 		wait = min(2*wait, 100*time.Millisecond)
 		select {

@@ -28,7 +28,7 @@ func fill(t *testing.T, c *cluster.Cluster, node int, want string) {
 	t.Logf("%s, in %v", how, time.Since(began))
 }
 
-// drain gives it back, twice: there is nothing to end the second time.
+// drain frees the space, twice: the second call has nothing to end.
 func drain(t *testing.T, c *cluster.Cluster, node int) {
 	t.Helper()
 	for range 2 {

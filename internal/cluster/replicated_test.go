@@ -32,8 +32,8 @@ func anyNode(int) bool { return true }
 
 func otherThan(old int) func(int) bool { return func(node int) bool { return node != old } }
 
-// await asks until there is no error. The limit is for what hangs, not for what
-// is slow.
+// await calls holds until there is no error. The limit is long, so that it ends
+// tests that hang, not slow ones.
 func await(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	var err error
@@ -56,8 +56,8 @@ func unhurried() map[string]string {
 	return map[string]string{"sentinel down-after-milliseconds": "600000"}
 }
 
-// hurry has the sentinels fail over at once where they would not, and no more
-// when a new master leads: a busy machine begins nothing of its own.
+// hurry sets the sentinels to fail over after one second, or not at all if hurried
+// is false, so that a busy machine causes no failover.
 func hurry(t *testing.T, c *cluster.Cluster, hurried bool) {
 	t.Helper()
 	after := unhurried()["sentinel down-after-milliseconds"]
@@ -69,8 +69,8 @@ func hurry(t *testing.T, c *cluster.Cluster, hurried bool) {
 	}
 }
 
-// spread sets a key and waits until both replicas have it. (WAIT is for what
-// its own connection wrote.)
+// spread sets a key and waits until both replicas have it. (WAIT waits for writes
+// of its own connection only.)
 func spread(t *testing.T, address, key string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

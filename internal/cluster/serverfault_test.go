@@ -110,7 +110,7 @@ func TestSettingsDecideSupport(t *testing.T) {
 	}
 }
 
-// TestFlush: nothing that was there is there afterwards, and the server serves.
+// TestFlush: all keys are gone afterwards, and the server serves.
 func TestFlush(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()

@@ -63,8 +63,8 @@ func checkLeader(t *testing.T, c *Cluster, want int) {
 	}
 }
 
-// TestEtcdVotes: one that was cut off and still takes itself for the leader is
-// none, nor is one that others name and that does not know it.
+// TestEtcdVotes: a member that was cut off and still reports that it leads is not
+// the leader, nor is one that others name but that does not report it.
 func TestEtcdVotes(t *testing.T) {
 	type vote struct{ leader, term int } // leader 0: none
 	for name, tt := range map[string]struct {
@@ -104,8 +104,8 @@ func TestEtcdVotes(t *testing.T) {
 	}
 }
 
-// TestZooKeeperVotes: of two that say they lead the later epoch is right, if a
-// majority is in step with it.
+// TestZooKeeperVotes: of two servers that report that they lead, the one with the
+// later epoch leads, if a majority is in step with it.
 func TestZooKeeperVotes(t *testing.T) {
 	type vote struct {
 		mode    string
