@@ -183,7 +183,7 @@ func TestIdleEndIsHeld(t *testing.T) {
 	})
 }
 
-// When the one reply is lost, the rule has nothing more to do with the others.
+// When its one reply is lost, a rule no longer affects other connections.
 func TestUsedUpRuleIsNoRule(t *testing.T) {
 	r := newServer(t)
 	d, p := dialer(t)

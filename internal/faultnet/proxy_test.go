@@ -40,7 +40,7 @@ func TestKilledWhileCutOff(t *testing.T) {
 	}
 }
 
-// startClient starts a client process that has said hello, and answers what
+// startClient starts a client process that has sent hello, and answers what
 // kills it, for sure.
 func startClient(t *testing.T, address string) (kill func()) {
 	t.Helper()
@@ -115,8 +115,8 @@ func TestProxyConnectDuringACut(t *testing.T) {
 	expect(t, near, "answer")
 }
 
-// A client that has given up by then never was connected, and nothing that it
-// sent arrives.
+// A client that gives up during a cut is never connected, and its bytes do not
+// arrive.
 func TestProxyGivenUpDuringACut(t *testing.T) {
 	r := newServer(t)
 	p := listen(t, r.listener.Addr().String())

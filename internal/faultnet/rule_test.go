@@ -359,7 +359,7 @@ func TestLoseReply(t *testing.T) {
 	})
 }
 
-// A rule that found nothing to lose loses nothing after it is lifted.
+// A rule that has lost no reply loses none after it is lifted.
 func TestLoseReplyLifted(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
 		near, far := r.connect()

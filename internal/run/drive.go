@@ -20,7 +20,7 @@ import (
 // tick is how often progress is reported and the end of the run is looked for.
 const tick = 200 * time.Millisecond
 
-// stage is what a scenario plays on.
+// stage holds the servers, clients and network of a scenario.
 type stage struct {
 	servers servers
 	pool    *workloads.Pool

@@ -20,10 +20,10 @@ type folder struct {
 	discard bool // nothing ran, and nothing in it explains why
 }
 
-// ErrFolder: the results cannot be kept where the user said.
+// ErrFolder: the results cannot be kept in the folder that the user chose.
 var ErrFolder = errors.New("the folder for results cannot be used")
 
-// ErrTemp: servers cannot keep their data where the user said.
+// ErrTemp: servers cannot keep their data in the folder that the user chose.
 var ErrTemp = errors.New("the folder for temporary files cannot be used")
 
 // unusable marks an error as that of a folder that the user chose. A full disk

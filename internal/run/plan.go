@@ -74,7 +74,7 @@ type need struct {
 	uses     int // scenarios that it serves
 }
 
-// name is fit for a folder's name and unique among a run's clusters.
+// name is valid as a folder's name and unique among a run's clusters.
 func (n need) name() string {
 	name := n.key.backend + "-" + n.key.topology
 	if n.variant > 0 {
@@ -83,7 +83,7 @@ func (n need) name() string {
 	return name
 }
 
-// spec is how the servers are to be started, but for the binary and the logs.
+// spec describes the servers to start, without the binary and the logs.
 func (n need) spec() cluster.Spec {
 	topology, _ := all.Describe(n.key.backend).Topology(n.key.topology)
 	return cluster.Spec{
@@ -93,9 +93,9 @@ func (n need) spec() cluster.Spec {
 	}
 }
 
-// needs lists the clusters of the scenarios, in the order of their first use,
-// and by scenario which of them is its own: the key of a scenario without one
-// has its backend alone.
+// needs lists the clusters of the scenarios, in the order of their first use, and
+// each scenario's key: the key of a scenario without a cluster has only its
+// backend.
 func needs(scenarios []scenario.Scenario, find func(string) (impls.Recipe, bool)) (list []need, keys []clusterKey, err error) {
 	features := map[clusterKey]clusterFeatures{} // by key without features: all that scenarios with faults need
 	for _, sc := range scenarios {

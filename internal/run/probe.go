@@ -16,10 +16,10 @@ import (
 const (
 	// probedKeys bounds how many keys a probe asks for.
 	probedKeys = 64
-	// probeSlack is what a probe waits beyond the recipe's own bound.
+	// probeSlack is how long a probe waits beyond the recipe's own bound.
 	probeSlack = 2 * time.Second
-	// probeAnswer is how long a key has for an answer when that time is over:
-	// others have used it up, and a lock that is free is granted at once.
+	// probeAnswer is how long a probe of a key may take when other keys have used
+	// up that time: a free lock is granted at once.
 	probeAnswer = 500 * time.Millisecond
 )
 

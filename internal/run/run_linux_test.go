@@ -160,8 +160,8 @@ func TestHolderPause(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the middle: what there is gets measured, the rest is named as not
-// run, and nothing stays behind.
+// Ctrl-C during a run: the records so far are measured, the rest is reported as not
+// run, and no process or file stays behind.
 func TestInterrupted(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey}, Duration: scenario.Duration(time.Hour), Repeat: 2},

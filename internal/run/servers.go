@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// servers is what a scenario's clients talk to.
+// servers are the servers of a scenario's clients.
 type servers struct {
 	addresses []string
 	directory []string
