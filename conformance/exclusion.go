@@ -53,7 +53,8 @@ func hammer(t T, s Subject, clients, rounds int, within func(impls.Hold)) int64 
 		group.Go(func() {
 			<-begin
 			for range rounds {
-				ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+				// An acquire waits for the calls of every other client too.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(clients)*s.Patience)
 				h, err := c.Acquire(ctx, key, attempt())
 				cancel()
 				if err != nil {

@@ -41,6 +41,8 @@ func TestRecipes(t *testing.T) {
 			switch {
 			case topology == "single" || topology == "quorum":
 				own = topology
+			case slices.Contains(info.GrantsPerServer, topology):
+				// It is no lock there, which the suite known-failures shows.
 			case topology == "galera":
 				// Two minutes, for groups that have formed again after each loss; the
 				// recipes' own tests are on it.

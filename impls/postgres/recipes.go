@@ -18,7 +18,7 @@ const (
 )
 
 // Recipes lists the recipes of this package.
-func Recipes() []impls.Recipe { return []impls.Recipe{advisory{}, leaseRow{}} }
+func Recipes() []impls.Recipe { return []impls.Recipe{leaseRow{}, advisory{}} }
 
 // started returns why a call whose context is over sends nothing, or nil.
 func started(ctx context.Context, doing, key string) error {
