@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Model is what a lock promised of which nothing but a history is known.
+// Model is the guarantee of a lock of which only a history is known.
 type Model struct {
 	// Kind is mutex (a hold ends by its release and not otherwise), reentrant
 	// (a mutex that its holder may take again), rw (a mutex, but for calls that
@@ -44,7 +44,7 @@ func Bare(h *history.History, m Model) scenario.Safety {
 	for i := range h.Calls {
 		first.add(&h.Calls[i])
 	}
-	first.tell(d)
+	first.fill(d)
 	o := d.promised()
 	d.answers(checker.Check(h, o), o)
 	return d.result.Safety
@@ -63,7 +63,7 @@ func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
 	if err != nil {
 		return scenario.Safety{}, err
 	}
-	first.tell(d)
+	first.fill(d)
 	o := d.promised()
 	judge := survey.Judge(o)
 	if err := k.Keys(judge.Open); err != nil {
@@ -73,7 +73,7 @@ func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
 	return d.result.Safety, nil
 }
 
-// derivation is what m says, for a history that has no scenario.
+// derivation applies m to a history that has no scenario.
 func (m Model) derivation(h *history.History) *derivation {
 	in := &input{history: h, info: impls.Info{Bound: impls.BoundConnection}}
 	switch {
@@ -94,7 +94,7 @@ func (m Model) derivation(h *history.History) *derivation {
 	return d
 }
 
-// bareSurvey learns from the calls what a scenario would have said.
+// bareSurvey collects from the calls what a scenario would have declared.
 type bareSurvey struct {
 	begin          int64 // the first invoke
 	grants, tokens int64
@@ -112,7 +112,7 @@ func (b *bareSurvey) add(c *history.Call) {
 	}
 }
 
-func (b *bareSurvey) tell(d *derivation) {
+func (b *bareSurvey) fill(d *derivation) {
 	d.samples.Start = b.begin
 	d.info.Fencing = b.grants > 0 && b.tokens == b.grants
 }

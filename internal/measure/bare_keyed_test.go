@@ -49,6 +49,6 @@ func TestBareKeyedOfAllShapes(t *testing.T) {
 		}
 	}
 	if seen[fmt.Sprint(scenario.Safe, " ", scenario.Kept)] < 20 || seen[fmt.Sprint(scenario.Unsafe, " ", scenario.Broken)] < 20 {
-		t.Errorf("too few of some answers to tell anything: %v", seen)
+		t.Errorf("too few of some answers to judge: %v", seen)
 	}
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // A history may be larger than memory. It is read from disk, in the order of its
-// invokes, and what is derived from all of its calls is added up on the way. Only
-// the calls and holds around faults are kept, in input.history.Calls and
-// derivation.holds: they are what the evidence of faults is looked for in.
+// invokes, and figures about all calls are added up on the way. Only the calls
+// and holds around faults are kept, in input.history.Calls and derivation.holds:
+// the evidence of faults is looked for there.
 
-// survey reads the history a first time: for the checker, and for what later
-// readings need to know of each call.
+// survey reads the history a first time: for the checker, and to collect the
+// facts about each call that later passes need.
 func (d *derivation) survey() (*checker.Survey, error) {
 	survey := checker.NewSurvey(d.history.Streams, d.history.Damage)
 	d.last = map[uint32]int64{}
@@ -49,7 +49,8 @@ func (d *derivation) survey() (*checker.Survey, error) {
 	return survey, err
 }
 
-// gather reads the history a second time, and adds up what needs every call.
+// gather reads the history a second time, and computes the figures that need
+// every call.
 func (d *derivation) gather() error {
 	d.windows = d.faultWindows()
 	d.totals = newTotals(d)
@@ -110,8 +111,8 @@ func (d *derivation) faultWindows() []*window {
 // touches reports whether a fault may have had an effect on a call of the lock.
 func (w *window) touches(c *history.Call) bool { return asks(c) && (!w.keyed || c.Key == w.key) }
 
-// keep reports whether a call may be evidence of a fault, or of what became of
-// it. Calls are met in the order of their invokes.
+// keep reports whether a call may be evidence of a fault or of its effects.
+// Calls arrive in the order of their invokes.
 func (d *derivation) keep(c *history.Call) bool {
 	if len(d.windows) == 0 {
 		return false
@@ -154,14 +155,14 @@ type totals struct {
 	begun                         int64 // acquires of arrivals that were due in the window
 	longestHold                   int64
 	free                          idleTime
-	told                          map[history.Attempt]int64 // when the lock reported a loss
+	lostAt                        map[history.Attempt]int64 // when the lock reported a loss
 }
 
 func newTotals(d *derivation) *totals {
 	length := d.samples.End - d.samples.Start
 	return &totals{
 		d: d, series: newSeries(), perSecond: make([]int64, (length+int64(time.Second)-1)/int64(time.Second)), perClient: map[uint32]int64{},
-		open: map[history.Attempt]bool{}, doubted: map[history.Attempt]bool{}, told: map[history.Attempt]int64{},
+		open: map[history.Attempt]bool{}, doubted: map[history.Attempt]bool{}, lostAt: map[history.Attempt]int64{},
 		free: idleTime{start: d.samples.Start, end: d.samples.End},
 	}
 }
@@ -171,8 +172,8 @@ func (t *totals) add(c *history.Call) {
 	d := t.d
 	d.follow(t.open, c)
 	if c.Kind == history.KindLost && c.Flags&history.FlagLeaseTimer == 0 {
-		if at, ok := t.told[c.Attempt]; !ok || c.Invoke < at {
-			t.told[c.Attempt] = c.Invoke
+		if at, ok := t.lostAt[c.Attempt]; !ok || c.Invoke < at {
+			t.lostAt[c.Attempt] = c.Invoke
 		}
 	}
 	if c.Kind == history.KindRelease && c.Outcome == history.Released && d.measured(c) {
@@ -194,8 +195,8 @@ func (t *totals) asked(c *history.Call) {
 	if held && c.Return >= d.samples.CountedFrom && c.Return < d.samples.CountedTo {
 		t.counted++
 	}
-	// A grant counts here however long ago it was asked for: a client that waited
-	// through the warm-up's end has it like any other.
+	// A grant counts here no matter when it was requested: a client may have
+	// waited past the end of the warm-up.
 	if held && d.within(c.Return) {
 		t.perSecond[d.second(c.Return)]++
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// costs derives what the acquires cost the servers and the clients.
+// costs derives the cost of the acquires for the servers and the clients.
 func (d *derivation) costs() {
 	r := &d.result
 	why := ""
@@ -16,7 +16,7 @@ func (d *derivation) costs() {
 	case !d.sampled:
 		why = d.died
 	case r.Acquired == 0:
-		why = "nobody acquired anything within the window"
+		why = "no client acquired a lock within the window"
 	}
 	servers := why
 	switch {
@@ -28,15 +28,15 @@ func (d *derivation) costs() {
 	}
 	counted := d.countedGrants()
 	if servers == "" && counted == 0 {
-		servers = "nobody acquired anything between the two readings of the servers' counters"
+		servers = "no client acquired a lock between the two readings of the servers' counters"
 	}
 	requests := servers
 	var sum, cpu int64
 	if requests == "" {
-		told, matched := false, false
+		counters, matched := false, false
 		for _, s := range d.samples.Servers {
 			cpu += s.CPUNS
-			told = told || len(s.Counters) > 0
+			counters = counters || len(s.Counters) > 0
 			for name, n := range s.Counters {
 				if slices.ContainsFunc(d.info.Requests, func(p string) bool { return counts(p, name) }) {
 					matched = true
@@ -45,7 +45,7 @@ func (d *derivation) costs() {
 			}
 		}
 		switch {
-		case !told:
+		case !counters:
 			requests = "no server's counters tell what clients asked of it from what the servers send one another"
 		case !matched:
 			requests = "the servers count none of the requests that this recipe sends"
@@ -62,15 +62,15 @@ func (d *derivation) costs() {
 		d.unmeasured("server_cpu_s_per_1000", "%s", servers)
 	}
 	if why == "" && len(d.samples.Workers) == 0 {
-		why = "no worker told what it used"
+		why = "no worker reported its resource usage"
 	}
 	for _, w := range d.samples.Workers {
 		switch {
 		case why != "":
 		case d.killed(w):
-			why = "a worker was killed, and told nothing of what it used"
+			why = "a worker was killed before it reported its resource usage"
 		case w.Error != "":
-			why = "a worker did not come to its end, and told nothing of what it used"
+			why = "a worker failed before it reported its resource usage"
 		}
 	}
 	if why == "" {
@@ -96,8 +96,8 @@ func (d *derivation) workerCPU() int64 {
 	return ns
 }
 
-// woken is how many waiting clients came to the step "woken" for each release:
-// what the server's wake-ups cost.
+// woken is how many waiting clients reached the step "woken" per release: the
+// cost of the server's wake-ups.
 func (d *derivation) woken() {
 	const field = "woken_per_release"
 	var waited, woken int64
@@ -105,7 +105,7 @@ func (d *derivation) woken() {
 		waited += w.Steps[string(impls.StepWaiting)]
 		woken += w.Steps[string(impls.StepWoken)]
 		if d.killed(w) {
-			d.unmeasured(field, "a worker was killed, and told nothing of its clients' steps")
+			d.unmeasured(field, "a worker was killed before it reported its clients' steps")
 			return
 		}
 	}
@@ -113,7 +113,7 @@ func (d *derivation) woken() {
 	case !d.sampled:
 		d.unmeasured(field, "%s", d.died)
 	case woken == 0 && d.info.Polls:
-		d.unmeasured(field, "the recipe polls: nobody is woken")
+		d.unmeasured(field, "the recipe polls and is not woken")
 	case waited == 0:
 		d.unmeasured(field, "nobody had to wait within the window")
 	case woken == 0:

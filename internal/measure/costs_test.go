@@ -22,12 +22,13 @@ func TestCountersReadLate(t *testing.T) {
 	}
 	s.in.samples.CountedFrom = start + 3100*int64(ms)
 	if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU != nil || r.Unmeasured["requests_per_acquire"] == "" {
-		t.Errorf("requests %v, server CPU %v with nobody to lay them to", *r.RequestsPerAcquire, *r.ServerCPU)
+		t.Errorf("requests %v, server CPU %v without an acquire", *r.RequestsPerAcquire, *r.ServerCPU)
 	}
 }
 
-// TestRequestsNotCounted: why there is no figure is told as it is: the servers count
-// nothing of clients alone, or other requests than the recipe's.
+// TestRequestsNotCounted: the result states why there is no figure: the servers
+// do not count requests of clients separately, or count other requests than the
+// recipe's.
 func TestRequestsNotCounted(t *testing.T) {
 	for want, counters := range map[string]map[string]int64{
 		"send one another":       {},

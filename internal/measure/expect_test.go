@@ -52,8 +52,8 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// A worker that died, or servers that did, leave nothing to be taken for good:
-// what is recorded is true, but nobody knows what is not.
+// After a worker or a server died, the record is true but may be incomplete, so
+// it does not prove that the lock is safe.
 func TestIncompleteIsInconclusive(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// quiet tells of a client that has the lock from 20 ms to 90 ms and from 9 s on,
-// and of a fault on servers from 100 ms to 2200 ms.
+// quiet has one client, which holds the lock from 20 ms to 90 ms and from 9 s on,
+// and a fault on servers from 100 ms to 2200 ms.
 func quiet(kind string) *story {
 	node := scenario.FaultEvent{Nodes: []scenario.Node{{Name: "memcached-2", Index: 1, Leader: true}}}
 	s := struck(leased(), kind, lasting(node, nil)...)
@@ -21,20 +21,20 @@ func quiet(kind string) *story {
 	return s
 }
 
-func TestServersThatNobodyNeeded(t *testing.T) {
+func TestFaultOnUnusedServers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind string
 		do   func(s *story)
 		want string // "": effective
 	}{
-		"nobody was there":       {"leader-pause", func(*story) {}, "no client held a lock or asked for one"},
-		"nobody, of a restart":   {"leader-restart", func(*story) {}, "no client held a lock or asked for one"},
-		"somebody waited":        {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, ""},
-		"somebody asked in vain": {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Unknown, 2000, 4000) }, ""},
-		"somebody held":          {"leader-pause", func(s *story) { s.hold(1, "h", 91, 92, 8000) }, ""},
-		"everybody was granted":  {"leader-full", func(s *story) { s.hold(1, "h", 300, 301, 400) }, "no request was rejected"},
-		"refused before it":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "no request was rejected"},
-		"somebody was refused":   {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 300, 301) }, ""},
+		"no client":               {"leader-pause", func(*story) {}, "no client held a lock or asked for one"},
+		"no client, of a restart": {"leader-restart", func(*story) {}, "no client held a lock or asked for one"},
+		"a client waited":         {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, ""},
+		"an unserved request":     {"leader-pause", func(s *story) { s.call(1, "w", history.KindAcquire, history.Unknown, 2000, 4000) }, ""},
+		"a client held":           {"leader-pause", func(s *story) { s.hold(1, "h", 91, 92, 8000) }, ""},
+		"everybody was granted":   {"leader-full", func(s *story) { s.hold(1, "h", 300, 301, 400) }, "no request was rejected"},
+		"refused before it":       {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 50, 500) }, "no request was rejected"},
+		"a rejected request":      {"leader-full", func(s *story) { s.call(1, "w", history.KindAcquire, history.Failed, 300, 301) }, ""},
 		"a majority grants": {"node:1-full", func(s *story) {
 			s.in.scenario.Topology, s.in.info.Backend = topologyQuorum, "redis"
 			s.hold(1, "h", 300, 301, 400)
@@ -69,7 +69,7 @@ func TestDoubtfulFaults(t *testing.T) {
 		"a pause loses nothing":     {"leader-pause", "single", "redis", asks, "no client held a lock when it came, and one did for 2 % of the time"},
 		"servers that agree":        {"leader-kill", "quorum", "etcd", asks, "no client held a lock when it came"},
 		"held but for a moment":     {"leader-kill", "quorum", "etcd", mostly, ""},
-		"whose key, nobody knows":   {"node:2-pause", "sharded", "memcached", holds, "each server has keys of its own"},
+		"server of the key unknown": {"node:2-pause", "sharded", "memcached", holds, "each server has keys of its own"},
 		"whose key, is known":       {"leader-serving-holder-pause", "sharded", "memcached", holds, ""},
 		"one of those who all know": {"node:2-pause", "quorum", "etcd", holds, ""},
 	} {

@@ -32,8 +32,8 @@ func (d *derivation) around(w checker.Witness) []fault {
 	return list
 }
 
-// over is when a fault had ended: what was not healed lasted until the end, and
-// what happens in a moment is remembered as long as a lease may last.
+// over is when a fault had ended: a fault that was not healed lasted until the
+// end of the run, and one without a duration counts for as long as a lease.
 func (d *derivation) over(f fault) int64 {
 	switch {
 	case f.healing != 0:
@@ -44,9 +44,9 @@ func (d *derivation) over(f fault) int64 {
 	return d.samples.End
 }
 
-// suffered says what faults did to the clients of a witness, and to servers
-// meanwhile.
-func (d *derivation) suffered(w checker.Witness) string {
+// overlapping describes the faults on the clients of a witness, and on servers
+// at that time.
+func (d *derivation) overlapping(w checker.Witness) string {
 	var b strings.Builder
 	for _, f := range d.around(w) {
 		who := f.target()
@@ -67,7 +67,7 @@ func (d *derivation) suffered(w checker.Witness) string {
 	return b.String()
 }
 
-// did says what a fault does to its target.
+// did describes what a fault does to its target.
 func did(what scenario.FaultKind) string {
 	about := what.About()
 	return cmp.Or(about.Did, "was under "+about.Name)

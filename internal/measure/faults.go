@@ -25,7 +25,7 @@ type fault struct {
 	healed    int64
 
 	// Of a fault on a client:
-	aimed   bool // the log says whom it hit
+	aimed   bool // the log names the target
 	client  uint32
 	pid     int
 	keyed   bool
@@ -62,9 +62,9 @@ func (f fault) died() int64 {
 // diesLater reports whether a fault kills a client that it has cut off before.
 func diesLater(k scenario.FaultKind) bool { return k.KillsClient() && k.About().Wire }
 
-// findFaults holds each fault of the schedule against the history. Effective is
-// only what the history shows to have hit whom it was meant to hit; whatever
-// else the fault log may say.
+// findFaults compares each fault of the schedule with the history. A fault is
+// effective only if the history shows that it hit its intended target, whatever
+// the fault log says.
 func (d *derivation) findFaults() {
 	// Faults are numbered in the order of their times.
 	schedule := slices.Clone(d.scenario.Faults)
@@ -91,7 +91,7 @@ func (d *derivation) findFaults() {
 	}
 	for i, f := range d.faults {
 		if f.effective {
-			d.aftermath(f, &d.result.Faults[i])
+			d.faultEffects(f, &d.result.Faults[i])
 		}
 	}
 	d.recovery()
@@ -159,7 +159,7 @@ func (d *derivation) follows(f *fault, out *scenario.FaultResult) string {
 	return ""
 }
 
-// targets takes over whom an event says that the fault hit.
+// targets copies the targets that an event names.
 func (f *fault) targets(e scenario.FaultEvent) {
 	if len(e.Nodes) > 0 {
 		f.nodes = e.Nodes
@@ -177,7 +177,7 @@ func (f *fault) targets(e scenario.FaultEvent) {
 	f.aimed, f.client, f.pid = true, *e.Client, e.PID
 }
 
-// target names whom the fault hit.
+// target names the client or the servers that the fault hit.
 func (f fault) target() string {
 	if f.aimed && f.what.OnClient() {
 		return fmt.Sprintf("client %d (pid %d)", f.client, f.pid)

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// hit returns why the history and the log do not show that a fault hit what it
-// was meant to hit, or "".
+// hit returns why the history and the log do not show that a fault hit its
+// intended target, or "".
 func (d *derivation) hit(f fault) string {
 	if why := chaos.Unnoticed(f.what, f.effect); why != "" {
 		return why
@@ -69,7 +69,7 @@ func (d *derivation) heldNothing(f fault) string {
 // held returns why a fault's client did not hold the lock when the fault hit it;
 // and, where it cannot act meanwhile, until the fault was lifted or it died.
 func (d *derivation) held(f fault) string {
-	// Stamps of two processes are only as good as their clocks.
+	// Stamps of two processes are no more exact than their clocks.
 	doubt := 2 * d.samples.ClockUncertaintyNS
 	i := slices.IndexFunc(d.holds, func(h checker.Hold) bool {
 		return h.Attempt == f.attempt && h.Key == f.key && h.Client == f.client
@@ -80,8 +80,8 @@ func (d *derivation) held(f fault) string {
 	h := d.holds[i]
 	until := f.healing
 	if !f.what.About().Freezes {
-		// It goes on to work, and may let go: that this could not pass is what the
-		// fault is about.
+		// The client goes on, and may release the lock while the fault keeps its
+		// requests from the servers.
 		until = max(f.injected, f.confirmed)
 	}
 	switch {
@@ -129,7 +129,7 @@ func isPoint(k history.Kind) bool {
 	return k == history.KindLost || k == history.KindAlso || k == history.KindEnqueued || k == history.KindFinal
 }
 
-// lives returns what the client of a kill did after its death, or "".
+// lives describes what the client of a kill did after its death, or "".
 func (d *derivation) lives(f fault) string {
 	if i := d.stream(f.client); i >= 0 && d.history.Streams[i].Sealed {
 		return fmt.Sprintf("client %d ended its record itself, so it did not die", f.client)

@@ -34,8 +34,8 @@ func (s *story) kill(kind string, client uint32, attempt string, at float64) {
 	s.in.samples.Workers = append(s.in.samples.Workers, scenario.WorkerSample{PID: 4711, Clients: []uint32{client}, Error: "signal: killed"})
 }
 
-// killed tells of a holder that dies at 100 ms, twenty milliseconds after it
-// renewed its lease, and whose key another gets two seconds later.
+// killed has a holder that dies at 100 ms, twenty milliseconds after it extended
+// its lease. Another client gets its key two seconds later.
 func killed(info impls.Info) *story {
 	s := newStory(info, 2)
 	s.call(0, "a", history.KindAcquire, history.Held, 10, 12).Fence = 1
@@ -149,7 +149,7 @@ func TestMissedKill(t *testing.T) {
 		{"had let go", func(s *story) { s.call(0, "a", history.KindRelease, history.Released, 90, 91) }, "let go of the lock"},
 		{"still at work", func(s *story) { s.call(0, "z", history.KindAcquire, history.Busy, 110, 120) }, "still at work"},
 		{"ended well", func(s *story) { s.in.history.Streams[0].Sealed = true }, "did not die"},
-		{"whom?", func(s *story) { s.in.events[1].Client = nil }, "name its target"},
+		{"no target", func(s *story) { s.in.events[1].Client = nil }, "name its target"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := killed(leased())
@@ -164,14 +164,14 @@ func TestMissedKill(t *testing.T) {
 
 // A client killed in the middle of its acquire left a key that is taken.
 func TestStepKill(t *testing.T) {
-	tell := func() *story {
+	build := func() *story {
 		s := newStory(leased(), 2)
 		s.call(0, "a", history.KindAcquire, history.Open, 10, -1)
 		s.call(1, "b", history.KindAcquire, history.Failed, 20, 9990)
 		s.kill("step-kill", 0, "a", 15)
 		return s
 	}
-	r := tell().result()
+	r := build().result()
 	if r.Faults[0].Status != "effective" || r.Faults[0].Step != "between" {
 		t.Errorf("fault %+v", r.Faults[0])
 	}
@@ -181,13 +181,13 @@ func TestStepKill(t *testing.T) {
 	if r.Safety.Liveness != scenario.Stuck {
 		t.Errorf("liveness %s: %s", r.Safety.Liveness, r.Safety.Why["liveness"])
 	}
-	s := tell()
+	s := build()
 	s.in.history.Calls[0].Outcome, s.in.history.Calls[0].Return = history.Busy, start+14*ms
 	if r := s.result(); r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, "at the step between") {
 		t.Errorf("a call that had returned: %+v", r.Faults[0])
 	}
 	// A waiter that dies while another holds leaves nothing.
-	s = tell()
+	s = build()
 	s.in.history.Calls = s.in.history.Calls[:1]
 	s.hold(1, "h", 5, 8, 50)
 	s.call(1, "i", history.KindAcquire, history.Held, 60, 70)
@@ -196,7 +196,8 @@ func TestStepKill(t *testing.T) {
 	}
 }
 
-// Who was killed for waiting left no lock, though nobody held it just then.
+// A client that was killed as a waiter left no lock, even if the lock had no
+// holder at that moment.
 func TestWaiterKill(t *testing.T) {
 	s := newStory(leased(), 2)
 	s.call(0, "a", history.KindAcquire, history.Open, 10, -1)
@@ -214,7 +215,7 @@ func TestWaiterKill(t *testing.T) {
 
 // A client that stood at a step while others worked explains what it did next.
 func TestStepPause(t *testing.T) {
-	tell := func() *story {
+	build := func() *story {
 		s := newStory(leased(), 2)
 		s.in.info.Bound, s.in.info.Fencing = impls.BoundNone, false
 		s.in.info.Takeover = nil
@@ -231,7 +232,7 @@ func TestStepPause(t *testing.T) {
 		}
 		return s
 	}
-	r := tell().result()
+	r := build().result()
 	if r.Faults[0].Status != "effective" {
 		t.Errorf("fault %+v", r.Faults[0])
 	}
@@ -241,7 +242,7 @@ func TestStepPause(t *testing.T) {
 	if len(r.Safety.Witnesses) == 0 || !strings.Contains(r.Safety.Witnesses[0].Sentence, "client 0 was paused from 0.015 s to 0.401 s") {
 		t.Errorf("witnesses %+v", r.Safety.Witnesses)
 	}
-	s := tell()
+	s := build()
 	s.in.history.Calls[0].Return = start + 399*ms
 	if r := s.result(); r.Faults[0].Status != "missed" {
 		t.Errorf("a call that returned during the pause: %+v", r.Faults[0])

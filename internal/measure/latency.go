@@ -31,7 +31,7 @@ type series struct {
 	most, sum, n int64
 }
 
-// bucket counts samples that the histograms do not tell apart.
+// bucket counts samples that the histograms do not distinguish.
 type bucket struct{ code, n uint32 }
 
 // The histograms' buckets are 1/2048 to 1/1024 of their values wide, and at least
@@ -121,8 +121,8 @@ func summary(s *series) *scenario.Latency {
 	return &scenario.Latency{P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9), Max: s.most, Mean: float64(s.sum) / float64(s.n), Count: s.n}
 }
 
-// record adds the samples of a second. What is out of the histogram's range was
-// counted at its edge, so it cannot fail.
+// record adds the samples of a second. It cannot fail: samples out of the
+// histogram's range were counted at its edge.
 func record(h *hdr.Histogram, second []bucket) {
 	for _, b := range second {
 		_ = h.RecordValues(b.value(), int64(b.n))

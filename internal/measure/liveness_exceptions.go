@@ -78,8 +78,8 @@ func (d *derivation) excuses() []excuse {
 	return list
 }
 
-// leftOut tells which times liveness leaves out for faults on servers, and why;
-// "" if none.
+// leftOut describes which times liveness leaves out for faults on servers, and
+// why; "" if none.
 func (d *derivation) leftOut() string {
 	var b strings.Builder
 	var away []excuse

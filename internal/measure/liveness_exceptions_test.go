@@ -21,7 +21,7 @@ func kindOf(t *testing.T, name string) scenario.FaultKind {
 }
 
 // Faults that lasted at the same time are not counted twice.
-func TestTimeThatServersSuffered(t *testing.T) {
+func TestTimeOfFaultsOnServers(t *testing.T) {
 	d := &derivation{input: &input{}, faults: []fault{
 		{what: kindOf(t, "node:2-pause"), injected: 300, healing: 500, healed: 510},
 		{what: kindOf(t, "node:1-pause"), injected: 100, healing: 400, healed: 405},
@@ -35,7 +35,7 @@ func TestTimeThatServersSuffered(t *testing.T) {
 	}
 }
 
-// three are the servers of a quorum, as they tell their settings.
+// three are the servers of a quorum, with the settings that they report.
 func three(backend string) *scenario.ClusterInfo {
 	return &scenario.ClusterInfo{
 		Backend: backend, Nodes: []scenario.NodeInfo{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "s", Role: scenario.RoleSentinel}},
@@ -52,8 +52,8 @@ func enduring(backend string) impls.Info {
 	return info
 }
 
-// How long after a fault the lock may stay with nobody follows from what the
-// fault took away, from the servers' settings and from a request's time.
+// How long after a fault the lock may stay without a holder follows from the
+// servers that the fault hit, their settings and the request timeout.
 func TestRecoveryIsBounded(t *testing.T) {
 	const ever = -1
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestRecoveryIsBounded(t *testing.T) {
 		{"leader-pause", "zookeeper", "quorum", 13500 * time.Millisecond},
 		{"minority-pause", "zookeeper", "quorum", 500 * time.Millisecond},
 		{"node:2-pause", "redis", "quorum", 500 * time.Millisecond},
-		// Nobody is there to go on, or how slow the servers are nobody can say.
+		// No majority is left, or the servers' delay is not known.
 		{"majority-pause", "etcd", "quorum", ever},
 		{"all-kill", "etcd", "quorum", ever},
 		{"leader-delay", "etcd", "quorum", ever},
@@ -193,7 +193,7 @@ func TestSilenceIsNoticedLate(t *testing.T) {
 }
 
 // Servers that are hit one after another excuse each time anew.
-func TestEachOfTheServersIsExcused(t *testing.T) {
+func TestLivenessExceptionOfEachServer(t *testing.T) {
 	f := fault{id: "each-pause-1", what: kindOf(t, "each-pause"), injected: 1000, healing: 30 * sec, rounds: []int64{1000, 10 * sec, 20 * sec}}
 	in := &input{info: enduring("etcd"), cluster: three("etcd"), history: &history.History{Streams: []history.Stream{{Client: 3}}}}
 	in.scenario.Topology, in.scenario.Timeout = "quorum", scenario.Duration(time.Second)

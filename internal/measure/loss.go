@@ -9,17 +9,17 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// lossSignals tells whether holders learned from the lock itself that they had
-// lost it, and whether they did before somebody else was granted it. A client
-// that was stopped learns it late, by no fault of the lock's; that it never
-// does would be one.
+// lossSignals counts the holders that the lock itself informed of its loss, and
+// those that it informed before another client was granted it. A stopped client
+// learns it late, and the lock is not to blame; it is to blame if the client
+// never learns it.
 func (d *derivation) lossSignals() {
 	if !d.info.Promises(impls.SignalsLoss) {
-		d.unmeasured("loss_signals", "the recipe tells nobody that the lock is lost")
+		d.unmeasured("loss_signals", "the recipe does not report a lost lock to its client")
 		return
 	}
 	if d.losses == (scenario.LossSignals{}) {
-		d.unmeasured("loss_signals", "nobody lost a lock that he held")
+		d.unmeasured("loss_signals", "no client lost a lock that it held")
 		return
 	}
 	d.result.Safety.LossSignals = &d.losses
@@ -29,7 +29,7 @@ func (d *derivation) lossSignals() {
 func (d *derivation) lossesOf(holds checker.HoldList, s *scenario.LossSignals) {
 	for i := range holds.Len() {
 		h := holds.At(i)
-		at, knew := d.totals.told[h.Attempt]
+		at, knew := d.totals.lostAt[h.Attempt]
 		until := h.End // a later grant took nothing away
 		if knew {
 			until = math.MaxInt64

@@ -28,7 +28,7 @@ func leased() impls.Info {
 		Requests: []string{"set", "eval*"}, Takeover: func(ttl time.Duration) time.Duration { return ttl }}
 }
 
-// story tells a scenario in milliseconds since the window's start.
+// story builds a scenario in milliseconds since the window's start.
 type story struct {
 	in   *input
 	seqs map[uint32]uint32

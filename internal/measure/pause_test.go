@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// paused tells of a holder stopped for six seconds, whose lease of two another
-// took, and a counter guarded twice.
+// paused has a holder that is stopped for six seconds, another client that takes
+// over its lease of two, and a counter guarded twice.
 func paused(info impls.Info) *story {
 	s := newStory(info, 2)
 	s.call(0, "p", history.KindAcquire, history.Held, 1000, 1001).Fence = 1
@@ -101,8 +101,8 @@ func TestMissedFault(t *testing.T) {
 		want string
 	}{
 		{"logged as missed", func(s *story) {
-			s.in.events = []scenario.FaultEvent{{ID: "holder-pause-1", Event: "armed"}, {ID: "holder-pause-1", Event: "missed", Reason: "nobody held"}}
-		}, "nobody held"},
+			s.in.events = []scenario.FaultEvent{{ID: "holder-pause-1", Event: "armed"}, {ID: "holder-pause-1", Event: "missed", Reason: "no holder"}}
+		}, "no holder"},
 		{"never armed", func(s *story) { s.in.events = nil }, "never armed"},
 		{"never injected", func(s *story) { s.in.events = s.in.events[:1] }, "never injected"},
 		{"never lifted", func(s *story) { s.in.events = s.in.events[:2] }, "when it was lifted"},
@@ -124,7 +124,7 @@ func TestMissedFault(t *testing.T) {
 		{"two clients in the process", func(s *story) { s.in.history.Streams[1].Worker = 0 }, "its process hosted client 1 as well"},
 		{"no such hold", func(s *story) {
 			for i := range s.in.events {
-				s.in.events[i].Attempt = s.attempt("nobody").String()
+				s.in.events[i].Attempt = s.attempt("unknown").String()
 			}
 		}, "no hold of client 0"},
 	} {

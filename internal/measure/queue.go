@@ -25,19 +25,19 @@ type queued struct {
 	attempt  history.Attempt
 }
 
-// inversions counts the grants that overtook a client which had its place in
-// the queue for longer. Only what is certain counts: the other's place stood
-// before the one that was granted had asked at all, and the other waits still
-// when the grant is there. So neither slow answers nor clocks accuse a client.
-// Readers that come after a reader pass with it, and overtake none.
+// inversions counts the grants that overtook a client with an earlier place in
+// the queue. Only certain cases count: the overtaken client had its place before
+// the granted one sent its request, and it still waits after the grant. So
+// neither slow answers nor clocks cause an inversion. Readers that come after a
+// reader pass with it, and overtake none.
 func (d *derivation) inversions() error {
 	const field = "order_inversions"
 	if !d.info.Promises(impls.Ordered) {
 		d.unmeasured(field, "the recipe promises no order, and shows no queue")
 		return nil
 	}
-	// A client whose place the server gives it within the call that waits does not
-	// know when it stood there.
+	// A client that gets its place within the waiting call does not know when it
+	// got it.
 	if !slices.ContainsFunc(d.samples.Workers, func(w scenario.WorkerSample) bool { return w.Steps[string(impls.StepWoken)] > 0 }) {
 		d.unmeasured(field, "no client was woken to look at its place, so nobody knows when it had one")
 		return nil
@@ -67,7 +67,7 @@ func (d *derivation) inversions() error {
 		n += q.overtaken
 	}
 	if !placed {
-		d.unmeasured(field, "nobody stood in the queue within the window")
+		d.unmeasured(field, "no client stood in the queue within the window")
 		return nil
 	}
 	d.result.OrderInversions = ptr(n)
@@ -157,7 +157,7 @@ func (w *waiting) Pop() any {
 	return last
 }
 
-// first is who has waited longest, or nil.
+// first is the client that has waited longest, or nil.
 func (w *waiting) first() *queued {
 	for w.Len() > 0 && (*w)[0].gone {
 		heap.Pop(w)

@@ -28,7 +28,7 @@ func (s *story) wait(client uint32, attempt string, asked, placed, granted, rele
 func TestInversions(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		tell func(s *story)
+		play func(s *story)
 		want int64
 	}{
 		{"in order", func(s *story) {
@@ -105,8 +105,8 @@ func TestInversions(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStory(queueing(), 3)
 			s.in.samples.Workers = []scenario.WorkerSample{{Steps: map[string]int64{string(impls.StepWoken): 1}}}
-			tc.tell(s)
-			// Null, where nobody's place can be trusted, accuses nobody either.
+			tc.play(s)
+			// Null, where no client's place is certain, counts no inversion either.
 			var got int64
 			if r := s.result(); r.OrderInversions != nil {
 				got = *r.OrderInversions
@@ -144,7 +144,7 @@ func TestWoken(t *testing.T) {
 		{"a herd", false, steps(9, 8), 4, ""},
 		{"polling", true, steps(9, 0), 0, "polls"},
 		{"within the server", false, steps(9, 0), 0, "does not show"},
-		{"nobody waited", false, nil, 0, "nobody had to wait"},
+		{"no waiter", false, nil, 0, "nobody had to wait"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStory(queueing(), 2)

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// rates derives what is counted: grants, their spread over time and clients,
-// and the time without any.
+// rates derives the counts: grants, their spread over time and clients, and the
+// time without any.
 func (d *derivation) rates() {
 	r, t := &d.result, d.totals
 	length := d.samples.End - d.samples.Start
@@ -38,8 +38,8 @@ func (d *derivation) rates() {
 
 func perSecond(n, ns int64) float64 { return float64(n) / time.Duration(ns).Seconds() }
 
-// follow keeps which attempts of the window are in doubt: a clean-up or
-// release that was answered ends the doubt of what came before it.
+// follow tracks which attempts of the window are in doubt: an answered clean-up
+// or release ends the doubt about the calls before it.
 func (d *derivation) follow(open map[history.Attempt]bool, c *history.Call) {
 	switch c.Kind {
 	case history.KindAcquire, history.KindTry, history.KindRelease, history.KindCleanup, history.KindExtend:
@@ -62,7 +62,7 @@ func (d *derivation) fairness(perClient map[uint32]int64) {
 	if r.Acquired == 0 || d.scenario.Clients < 2 {
 		why := "one client alone is neither fair nor unfair"
 		if r.Acquired == 0 {
-			why = "nobody acquired anything within the window"
+			why = "no client acquired a lock within the window"
 		}
 		for _, field := range []string{"fairness_jain", "acquired_per_client_min", "acquired_per_client_max"} {
 			d.unmeasured(field, "%s", why)
@@ -73,7 +73,7 @@ func (d *derivation) fairness(perClient map[uint32]int64) {
 	var sum, squares float64
 	var least, most int64
 	if len(perClient) >= d.scenario.Clients {
-		least = r.Acquired // nobody went without
+		least = r.Acquired // every client acquired it
 	}
 	for _, x := range perClient {
 		sum += float64(x)
@@ -90,7 +90,7 @@ func (d *derivation) unavailable() {
 	free := &d.totals.free
 	free.finish()
 	if free.from == 0 {
-		d.unmeasured("unavailable_ns", "nobody wanted the lock within the window")
+		d.unmeasured("unavailable_ns", "no client requested the lock within the window")
 		return
 	}
 	d.result.UnavailableNS = ptr(free.longest)

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/backend/all"
 )
 
-// rest is what a lock that can miss some of its servers needs after a fault
-// took them, besides its own bound.
+// rest is the time that a lock needs besides its own bound after a fault took
+// some of its servers.
 type rest struct {
 	agree  time.Duration // until the others are agreed on who leads
 	from   string        // the settings that this comes from
@@ -22,7 +22,7 @@ type rest struct {
 
 func (r rest) within() time.Duration { return max(r.agree, r.notice) + r.ask }
 
-// String tells what the time is made of.
+// String lists the parts of the time.
 func (r rest) String() string {
 	request := "a request's time of " + length(int64(r.ask))
 	leader := fmt.Sprintf("%s to agree on a leader (%s)", length(int64(r.agree)), r.from)
@@ -38,13 +38,13 @@ func (r rest) String() string {
 	return request
 }
 
-// recovers tells how soon after a fault on servers the lock must be granted
-// again, though the fault goes on: where those that are left are a majority of
-// a quorum, and the recipe promises to get along with that. Where it is not
-// bounded no recipe is blamed until the fault is over: a single server or most of
-// them were away; a master was, whose sentinels act when they see fit (after a
-// delay of their own process not for half a minute); or the fault makes servers
-// slow, and how slow no setting tells.
+// recovers returns how soon after a fault on servers the lock must be granted
+// again while the fault goes on. That is bounded if the remaining servers are a
+// majority of a quorum, and the recipe is available on a majority. Without a
+// bound no recipe is blamed until the fault is over: a single server or most of
+// them are unreachable; or a master is, and its sentinels decide when to act (up
+// to half a minute late if their own process was delayed); or the fault slows
+// servers down, and no setting limits by how much.
 func (d *derivation) recovers(f fault) (r rest, bounded bool) {
 	if d.scenario.Topology != topologyQuorum || !d.info.Promises(impls.Available) || !d.majorityLeft(f) {
 		return rest{}, false
@@ -96,7 +96,7 @@ func (d *derivation) majorityLeft(f fault) bool {
 
 // election is how long the servers may take to notice that their leader is
 // gone, and to agree on another, by the settings that were read back from them;
-// 0 if these do not tell.
+// 0 if the settings do not limit it.
 func (d *derivation) election() (within time.Duration, from string) {
 	b, err := all.Find(d.info.Backend)
 	if e, ok := b.(backend.Elector); err == nil && ok {
@@ -108,7 +108,7 @@ func (d *derivation) election() (within time.Duration, from string) {
 // topologyQuorum is where a majority of the servers decides.
 const topologyQuorum = "quorum"
 
-// setting reads a time as servers tell it: "1s", or milliseconds; 0 if it is
+// setting parses a time as servers report it: "1s", or milliseconds; 0 if it is
 // neither.
 func setting(text string) time.Duration {
 	text, _, _ = strings.Cut(text, " ")

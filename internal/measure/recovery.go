@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// aftermath says what the others had of an effective fault: of one on a client
-// as far as its key is concerned, of one on servers for every key.
-func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
+// faultEffects derives the effects of an effective fault on the other clients: for
+// a fault on a client on its key only, for a fault on servers on every key.
+func (d *derivation) faultEffects(f fault, out *scenario.FaultResult) {
 	end := f.end()
 	calls := d.history.Calls
 	touched := func(c *history.Call) bool { return asks(c) && (!f.keyed || c.Key == f.key) }
@@ -66,16 +66,16 @@ func (d *derivation) aftermath(f fault, out *scenario.FaultResult) {
 	}
 }
 
-// delayed reports whether a fault on its own client was what kept a call: a client
-// that is stopped does not wait for another.
+// delayed reports whether a fault on its own client delayed a call: a stopped
+// client does not wait for another.
 func (d *derivation) delayed(c *history.Call) bool {
 	return slices.ContainsFunc(d.faults, func(f fault) bool {
 		return f.what.OnClient() && f.aimed && f.client == c.Client && c.Invoke < f.end() && d.ended(c) > f.injected
 	})
 }
 
-// outage is the longest time without a grant that a fault from injected to end
-// had a part in: of one that began before it, what came after its injection.
+// outage is the longest time without a grant that overlaps a fault from injected
+// to end. If it began before the fault, it counts from the injection.
 func outage(grants []int64, injected, end, last int64) int64 {
 	slices.Sort(grants)
 	var longest int64
@@ -124,8 +124,8 @@ func (d *derivation) recovery() {
 	r.RecoveryNS = ptr(longest)
 }
 
-// deaths tells which clients a fault killed, and when: whoever shared a process
-// with its target died with it.
+// deaths returns the clients that a fault killed, and when: all clients in the
+// process of its target died with it.
 func (d *derivation) deaths() map[uint32]int64 {
 	dead := map[uint32]int64{}
 	note := func(client uint32, at int64) {

@@ -20,7 +20,7 @@ const serverSlack = 200 * time.Millisecond
 const takeoverSlack = 500 * time.Millisecond
 
 // unboundTTLs judges the liveness of a recipe that declares no takeover bound:
-// users who wait as long as this for a lock that nobody holds call it stuck.
+// after waiting this long for a lock without a holder, users call it stuck.
 const unboundTTLs = 2
 
 // judge lets the checker answer, and puts its answers into the result's words.
@@ -35,14 +35,14 @@ func (d *derivation) judge(survey *checker.Survey) error {
 	return d.surround(rep.Witnesses)
 }
 
-// Promised is what a scenario's lock is judged by, as far as the recipe and the
-// scenario tell: nothing of what happened in the run.
+// Promised returns the guarantees that a scenario's lock is judged by, as far as
+// they follow from the recipe and the scenario. Events of the run play no part.
 func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	o := checker.Options{
 		Leased: info.Bound.Leased(), Fencing: info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
 		ReleaseIgnoresOwner: info.Properties != nil && !info.Promises(impls.Symmetric),
-		// Those that ask several servers, or that stand in a queue, refuse a try
-		// for the sake of one that has not got the lock yet.
+		// Recipes with several servers or a queue reject a try in favour of a
+		// client that does not hold the lock yet.
 		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),
 	}
 	if info.Bound == impls.BoundTTL {
@@ -60,7 +60,7 @@ func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	return o
 }
 
-// promised is what the checker judges by.
+// promised returns the guarantees that the checker judges by.
 func (d *derivation) promised() checker.Options {
 	o := Promised(d.scenario, d.info)
 	o.End, o.Paused, o.Died, o.Suspects = d.samples.End, d.paused(), d.deathList(), d.suspects()
@@ -68,7 +68,7 @@ func (d *derivation) promised() checker.Options {
 	return o
 }
 
-// answers puts what the checker found into the result's words.
+// answers copies the checker's findings into the result.
 func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	if d.info.Bound == impls.BoundNone {
 		rep.Liveness.Why += fmt.Sprintf("; the recipe declares no bound, so it is judged by %d TTLs", unboundTTLs)
@@ -112,16 +112,16 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	}
 }
 
-// orphans counts the keys that were left taken by nobody.
+// orphans counts the keys that were left taken without a holder.
 func (d *derivation) orphans() {
 	p := d.samples.Probe
 	if p == nil {
-		d.unmeasured("orphans", "nobody asked for the keys once the load was over")
+		d.unmeasured("orphans", "the orphan probe did not run")
 		return
 	}
 	d.result.Safety.Orphans = ptr(int64(len(p.Orphans)))
 	for _, o := range p.Orphans {
-		d.warning("%s was left taken though nobody held it: a client that asked for it when all others had left had not got it after %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
+		d.warning("%s was left taken without a holder: a client that requested it after all others had left did not acquire it within %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
 	}
 	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
 		d.warning("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
@@ -156,7 +156,7 @@ func (d *derivation) registers(rep checker.Report) {
 			d.warning("the %s register's account cannot be true, %s", out.Name, reg.Contradiction)
 		}
 	}
-	// What is certain counts, even if more may be missing.
+	// Certain losses count, even if more may be missing.
 	if known || lost > 0 {
 		safety.LostUpdates = ptr(lost)
 	} else {

@@ -14,11 +14,11 @@ import (
 
 // Options adjust what Scenario derives.
 type Options struct {
-	// CPUs of the machine the run ran on; 0: as environment.json says, else
-	// this machine's.
+	// CPUs of the machine of the run; 0: from environment.json, else this
+	// machine's.
 	CPUs int
-	// Cluster is what ran, for the result's server, version and settings; nil:
-	// as environment.json of the run's folder says.
+	// Cluster provides the result's server, version and settings; nil: from
+	// environment.json in the run's folder.
 	Cluster *scenario.ClusterInfo
 	// SkipLatencyFile leaves latency.hlog as it is.
 	SkipLatencyFile bool
@@ -26,9 +26,9 @@ type Options struct {
 	Temp string
 }
 
-// Scenario derives the result of the scenario whose files are in dir. Unless told
-// otherwise it writes latency.hlog there. Without one readable record the error
-// is history.ErrNoRecords. A scenario that measures properties has no history.
+// Scenario derives the result of the scenario whose files are in dir, and writes
+// latency.hlog there unless the options skip it. Without one readable record the
+// error is history.ErrNoRecords. A scenario that measures properties has no history.
 //
 // The result's status is done, or interrupted if the run died before it wrote
 // its samples.
@@ -121,7 +121,7 @@ func (d *derivation) warning(format string, args ...any) {
 	d.result.Warnings = append(d.result.Warnings, fmt.Sprintf(format, args...))
 }
 
-// describe copies what was known before the run.
+// describe copies the facts that were known before the run.
 func (d *derivation) describe() {
 	s, r := d.scenario, &d.result
 	*r = scenario.Result{
@@ -153,8 +153,9 @@ func (d *derivation) describe() {
 	r.Warnings = append(r.Warnings, d.doubts...)
 }
 
-// incomplete tells why the record does not show all of what was planned, or "":
-// then nothing in it proves that the lock is safe, though all of it is true.
+// incomplete returns why the record does not show all of the planned load, or "".
+// An incomplete record cannot prove that the lock is safe, but it can prove a
+// violation.
 func (d *derivation) incomplete() string {
 	switch {
 	case d.died != "":

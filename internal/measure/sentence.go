@@ -9,7 +9,7 @@ import (
 )
 
 // Moment prints a stamp as the time since the beginning of the measured window, with
-// enough digits to tell the stamps of a witness apart. Both are on the history's
+// enough digits to distinguish the stamps of a witness. Both are on the history's
 // clock.
 func Moment(stamp, window int64) string {
 	if stamp < window {
@@ -98,7 +98,7 @@ func (d *derivation) sentence(w checker.Witness) string {
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
-	return s + d.suffered(w)
+	return s + d.overlapping(w)
 }
 
 // leftTaken describes the attempt before a key was stuck: its acquire and perhaps

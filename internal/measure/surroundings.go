@@ -10,15 +10,14 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// What is told of the time around a violation: how long before it and after it,
-// and of how many attempts, those nearest to it.
+// How much of the time around a violation is shown: how long before and after
+// it, and how many attempts, the nearest ones first.
 const (
 	aroundWitness  = 2 * time.Second
 	aroundAttempts = 12
 )
 
-// surround tells of the first violation of each class what else went on around
-// it.
+// surround adds the surrounding calls to the first violation of each class.
 func (d *derivation) surround(found []checker.Witness) (err error) {
 	seen := map[checker.Class]bool{}
 	for i, w := range found {
@@ -32,10 +31,9 @@ func (d *derivation) surround(found []checker.Witness) (err error) {
 	return nil
 }
 
-// surroundings are the calls of the others on a witness's key in the seconds
-// before and after the violation: who freed a holder's lock is often none of
-// those who held it. They are whole attempts, so that no hold lacks its end
-// because that was left out.
+// surroundings are the calls of other clients on a witness's key in the seconds
+// before and after the violation: often a client that never held the lock freed
+// it. They are whole attempts, so that every hold is shown with its end.
 func (d *derivation) surroundings(w checker.Witness) ([]scenario.WitnessCall, error) {
 	from, to := extent(w)
 	type near struct {
@@ -46,7 +44,7 @@ func (d *derivation) surroundings(w checker.Witness) ([]scenario.WitnessCall, er
 	at := map[history.Attempt]int{}
 	each := func(do func(c *history.Call)) error {
 		return d.calls.Key(w.Key, func(c *history.Call) {
-			if c.Key == w.Key && c.Attempt != (history.Attempt{}) && tells(c) {
+			if c.Key == w.Key && c.Attempt != (history.Attempt{}) && relevant(c) {
 				do(c)
 			}
 		})
@@ -101,10 +99,10 @@ func extent(w checker.Witness) (from, to int64) {
 	return from, to
 }
 
-// tells reports whether a call shows who had the lock, wanted it, or let it go:
-// not the refusals and the renewals, of which there may be any number, nor the
-// calls on a guarded register.
-func tells(c *history.Call) bool {
+// relevant reports whether a call shows which client held the lock, requested it
+// or released it: not rejections and extensions, of which there may be any
+// number, nor the calls on a guarded register.
+func relevant(c *history.Call) bool {
 	switch c.Kind {
 	case history.KindAcquire, history.KindRelease, history.KindCleanup, history.KindLost:
 		return true

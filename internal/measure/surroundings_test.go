@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// freed tells of two clients who held one lock because a third released it late,
-// and of many who had it long before and long after.
+// freed has two clients that held one lock because a third released it late, and
+// many that had it long before and long after.
 func freed() *story {
 	s := newStory(leased(), 4)
 	for i := range 40 {
@@ -48,19 +48,19 @@ func TestSurroundings(t *testing.T) {
 			t.Errorf("%+v stands after %+v", c, w.Around[j-1])
 		}
 		if slices.Contains(w.Calls, c) {
-			t.Errorf("%+v proves the violation and is told twice", c)
+			t.Errorf("%+v proves the violation and is shown twice", c)
 		}
 		if c.InvokeNS < 3000*ms {
 			t.Errorf("%+v was over long before", c)
 		}
 	}
 	if !culprit {
-		t.Errorf("who freed the lock is not told: %+v", w.Around)
+		t.Errorf("the client that freed the lock is not shown: %+v", w.Around)
 	}
 	if len(attempts) > aroundAttempts {
 		t.Errorf("%d attempts", len(attempts))
 	}
-	// A hold that is told is told with its end.
+	// A hold is shown with its end.
 	for _, c := range w.Around {
 		if c.Client == 3 && attempts[c.Attempt] != 2 {
 			t.Errorf("half of an attempt: %+v", c)
@@ -69,7 +69,7 @@ func TestSurroundings(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range r.Safety.Witnesses {
 		if seen[w.Class] && len(w.Around) > 0 {
-			t.Errorf("the second %s tells all again", w.Class)
+			t.Errorf("the second %s shows all again", w.Class)
 		}
 		seen[w.Class] = true
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/checker"
 )
 
-// suspects are what may explain violations: attempts whose clients a fault
-// stopped, cut off or misled, and times in which servers may have lost what they
-// knew. A holder of a lock without a lease has no such excuse for being slow.
+// suspects are possible explanations of violations: attempts whose clients a
+// fault stopped, cut off or misled, and times in which servers may have lost
+// their state. A slow holder of a lock without a lease is not one.
 func (d *derivation) suspects() []checker.Suspect {
 	var list []checker.Suspect
 	for _, f := range d.faults {
@@ -27,27 +27,27 @@ func (d *derivation) suspects() []checker.Suspect {
 			}
 			s.Attempt = f.attempt
 			if misleads {
-				// Every attempt that the client makes meanwhile goes by it, and what
-				// it writes misleads the others for a lease.
+				// Every attempt of the client in that time uses the wrong clock, and the
+				// times it writes mislead other clients for a lease.
 				s.AllClients, s.To = true, f.end()+int64(d.scenario.TTL)
 			}
 		} else {
 			if s.Cause = d.cause(f); s.Cause == "" {
 				continue
 			}
-			// What clients sent before the end may be answered a request's time
-			// after it.
+			// Requests that were sent before the end may be answered up to a
+			// request's time later.
 			s.AllClients, s.To = true, f.end()+int64(d.scenario.Timeout)
 		}
 		list = append(list, s)
 	}
-	// Who could not reach a server may have lost the lock for it; a server that
-	// lost what it knew did so whoever reached it.
+	// A client that could not reach a server may have lost the lock because of
+	// that; a server that lost its state did so for all clients.
 	slices.SortStableFunc(list, func(a, b checker.Suspect) int {
 		return cmp.Compare(strings.Count(a.Cause, chaos.OutOfReach), strings.Count(b.Cause, chaos.OutOfReach))
 	})
 	if slices.Contains(d.info.GrantsPerServer, d.scenario.Topology) {
-		// That needs no fault, and explains what none does.
+		// This cause needs no fault, and explains violations without one.
 		list = append(list, checker.Suspect{Cause: apart, AllClients: true, From: math.MinInt64, To: math.MaxInt64})
 	}
 	return list
@@ -56,7 +56,7 @@ func (d *derivation) suspects() []checker.Suspect {
 // apart is why a lock has a holder at each server.
 const apart = "each server grants the lock by itself"
 
-// cause names what a fault makes of a lock, or "".
+// cause describes how a fault can break a lock, or "".
 func (d *derivation) cause(f fault) string {
 	return chaos.Cause(chaos.Suspicion{
 		Kind: f.what, Step: f.step, Where: f.target(), Leased: d.info.Bound.Leased(), Servers: d.guarantees(),

@@ -17,7 +17,7 @@ type bequest struct {
 	sent int64 // when its last confirmed acquire or renewal was sent
 }
 
-// takeover tells when the keys of killed clients were granted again.
+// takeover derives when the keys of killed clients were granted again.
 func (d *derivation) takeover() {
 	r := &d.result
 	if len(d.dead) == 0 {
@@ -44,7 +44,7 @@ func (d *derivation) takeover() {
 	for _, b := range bequests {
 		at := d.successor(b)
 		if at == 0 {
-			// Of a key that nobody wanted any more nothing is known.
+			// A key that no client requested again gives no figure.
 			if waited := d.lastAsked[b.key] - b.died; waited > 0 {
 				t.Holds++
 				t.UnansweredNS = max(t.UnansweredNS, waited)
@@ -62,7 +62,7 @@ func (d *derivation) takeover() {
 		t.Each = append(t.Each, one)
 	}
 	if t.Holds == 0 {
-		d.unmeasured("takeover", "nobody wanted the keys of the clients that were killed")
+		d.unmeasured("takeover", "no client requested the keys of the killed clients")
 		return
 	}
 	t.FromDeath, t.Lifetime = summary(&fromDeath), summary(&lifetime)
@@ -76,9 +76,9 @@ func (d *derivation) takeover() {
 }
 
 // bequests lists the holds of killed clients, and the acquires in which they
-// died while nobody else held the key, in the order of the deaths. A hold that
-// had passed to another by then is none of them; nor is the place of one that was
-// killed for waiting, of which nobody says that it had the lock.
+// died while no other client held the key, in the order of the deaths. It leaves
+// out holds that had passed to another client by then, and the places of clients
+// that were killed as waiters: nothing shows that they had the lock.
 func (d *derivation) bequests() []bequest {
 	var list []bequest
 	confirmed := map[history.Attempt]int64{} // when the last renewal was sent

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// struck tells of two clients and a fault from 100 ms to 2200 ms: client 0 holds
-// the lock then and lets go at 1 s, which is confirmed only later; client 1 is
+// struck has two clients and a fault from 100 ms to 2200 ms: client 0 holds the
+// lock then and releases it at 1 s, which is confirmed only later; client 1 is
 // granted it when the lease of two seconds is over.
 func struck(info impls.Info, kind string, events ...scenario.FaultEvent) *story {
 	s := newStory(info, 3)
@@ -80,7 +80,7 @@ func TestFaultsOfTheWire(t *testing.T) {
 		"a clock needs no packets": {"holder-clock", holder, nil, ""},
 		"a bystander":              {"random-nonholder-cut", scenario.FaultEvent{Client: &bystander, PID: 4712}, held, ""},
 		"a bystander that held":    {"random-nonholder-cut", scenario.FaultEvent{Client: holder.Client, PID: 4711}, held, "was to hold nothing, held k0"},
-		"nobody":                   {"holder-cut", scenario.FaultEvent{}, held, "does not name its target"},
+		"no target":                {"holder-cut", scenario.FaultEvent{}, held, "does not name its target"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := struck(leased(), tt.kind, lasting(tt.hit, tt.effect)...).result()
@@ -92,8 +92,8 @@ func TestFaultsOfTheWire(t *testing.T) {
 	}
 }
 
-// A fault on servers needs no holder; what it kept away, and for how long, is
-// told of all keys.
+// A fault on servers needs no holder; its outage is derived from the grants of all
+// keys.
 func TestFaultsOfServers(t *testing.T) {
 	leader := scenario.FaultEvent{Nodes: []scenario.Node{{Name: "etcd-2", Index: 1, Leader: true}}}
 	follower := scenario.FaultEvent{Nodes: []scenario.Node{{Name: "etcd-1"}, {Name: "etcd-3"}}}
@@ -130,8 +130,8 @@ func TestFaultsOfServers(t *testing.T) {
 	}
 }
 
-// Nobody can be granted a lock by servers that are away; once they are back,
-// and clients have had the time of a request to notice, they must be.
+// Unreachable servers cannot grant a lock. They must do so once they are back and
+// clients have had a request timeout to notice.
 func TestLivenessLeavesOutages(t *testing.T) {
 	leader := scenario.FaultEvent{Nodes: []scenario.Node{{Name: "redis", Leader: true}}}
 	for after, want := range map[float64]string{2300: scenario.Live, 9000: scenario.Stuck} {
@@ -144,13 +144,13 @@ func TestLivenessLeavesOutages(t *testing.T) {
 		if r := s.result(); r.Safety.Liveness != want {
 			t.Errorf("granted at %v ms: %s, %s", after, r.Safety.Liveness, r.Safety.Why["liveness"])
 		} else if !strings.Contains(r.Safety.Why["liveness"], "2.1s in which faults hit servers") {
-			t.Errorf("what is left out is not told: %s", r.Safety.Why["liveness"])
+			t.Errorf("the time left out is not reported: %s", r.Safety.Why["liveness"])
 		}
 	}
 }
 
-// A key that nobody holds and nobody gets is an orphan; without a probe nothing
-// is known of them.
+// A key without a holder that no client can acquire is an orphan; without a
+// probe their number is not known.
 func TestOrphans(t *testing.T) {
 	s := newStory(leased(), 2)
 	s.hold(0, "a", 10, 12, 20)
