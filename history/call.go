@@ -113,8 +113,8 @@ const (
 	// FlagStale marks a write that the register accepted although its token
 	// was below the highest the register had seen.
 	FlagStale
-	// FlagLeaseTimer marks a KindLost that the client's own lease timer told,
-	// not the lock.
+	// FlagLeaseTimer marks a KindLost that the client's own lease timer
+	// reported, not the lock.
 	FlagLeaseTimer
 	// FlagDrain marks a call made after the measured window, to leave the
 	// lock free.

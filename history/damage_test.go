@@ -332,7 +332,7 @@ func TestNothingReadable(t *testing.T) {
 			continue
 		}
 		if p != none && len(h.Damage) == 0 {
-			t.Errorf("%s: no damage told", p)
+			t.Errorf("%s: no damage reported", p)
 		}
 	}
 	if _, err := Read(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
@@ -340,7 +340,7 @@ func TestNothingReadable(t *testing.T) {
 	}
 }
 
-// A file that is damaged everywhere is told of in bounded length.
+// The report of a file that is damaged everywhere has a bounded length.
 func TestManyDamages(t *testing.T) {
 	w, path := create(t, t.TempDir(), Options{Clock: NewClock()})
 	pour(t, w, 1, 2000)

@@ -4,7 +4,7 @@
 //
 // It holds the record types (Call), the clock (Clock), the crash-safe writer
 // (Writer, one memory-mapped file per client), the merge of those files into
-// one (Merge), the reader (Read), which tells what it could not read instead of
+// one (Merge), the reader (Read), which reports what it could not read instead of
 // guessing, and the export as JSON lines (WriteJSONL, ReadJSONL) and as EDN, as
 // Jepsen writes histories (WriteEDN, ReadEDN). Files that still grow are read by
 // Follow, a history larger than memory key by key (ReadKeyed), and one that was
@@ -16,7 +16,7 @@
 // # What a history survives
 //
 // The death of a process at any instruction: the invoke of a call is in the
-// kernel's memory before Begin returns, hence before the request is sent, and
+// kernel's memory before Begin returns, so before the request is sent, and
 // its return before End returns. Nothing needs to be flushed by the process.
 // A full disk: space is reserved before it is written to, so that the lack of
 // it is an error of Begin. (On a file system that cannot reserve, as those
@@ -113,8 +113,8 @@
 // # JSON lines
 //
 // The export is text: one object a line. The first line says what it
-// is, a line for each stream follows, then one for each call, and last one that
-// tells their number, without which the file was cut short:
+// is, a line for each stream follows, then one for each call, and a last one that
+// has their number. A file without it was cut short:
 //
 //	{"format":"lockbench-history","version":1}
 //	{"stream":{"client":0,"worker":0,"sealed":true,"sealed_at":900,"clock_uncertainty_ns":40}}
@@ -128,8 +128,8 @@
 // an outcome left out is open. Stamps are nanoseconds on one clock, above 0.
 // Unknown fields are an error, so that a misspelt one is not taken for 0.
 //
-// A file that does not begin with that first line was written by somebody else,
-// and less is asked of it: no streams and no end (then nobody notices that it
+// A file that does not begin with that first line comes from another program,
+// and less is required: no streams and no end (then it is not noticed if the file
 // was cut short), clients and keys may be names, stamps may be dates as RFC 3339
 // writes them, calls need no seq (they count as they come), an attempt may be
 // any text that is unique to it, and where it is left out a release, renewal or
@@ -159,8 +159,8 @@
 //	          acquire of the key
 //
 // Our own export adds :client, :seq, :intended, :flags, :fence, :arg,
-// :lease-end, :seen and :outcome, and tells streams, damage and the end as
-// operations of the process :lockbench, so that it reads back as it was. After a
-// call whose outcome is not known the client goes on as another process, as
-// Jepsen's do.
+// :lease-end, :seen and :outcome, and writes streams, damage and the end as
+// operations of the process :lockbench, so that it reads back unchanged. After a
+// call with an unknown outcome the client goes on as another process, as in
+// Jepsen.
 package history

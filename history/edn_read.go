@@ -8,12 +8,11 @@ import (
 )
 
 // ReadEDN reads a history in the form that Jepsen writes: maps of operations,
-// each on its own or all in one vector. The package's documentation tells which
-// entries are read and what they mean. name stands for the file in what it
-// tells of damage. What cannot be understood, or contradicts itself, is damage,
-// and the rest is read all the same. Without one readable call the error is
-// ErrNoRecords, and the history still tells of the damage. Other errors are
-// those of r.
+// each on its own or all in one vector. The package's documentation lists the
+// entries and their meaning. Damage names the file by name. Entries that cannot
+// be parsed, or contradict each other, are damage, and the rest is still read.
+// Without one readable call the error is ErrNoRecords, and the history still
+// lists the damage. Other errors are those of r.
 func ReadEDN(r io.Reader, name string) (*History, error) {
 	e := ednHistory{
 		ednReader: newEDNReader(r), faults: faults{h: new(History), name: name}, open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
@@ -38,15 +37,14 @@ type ednHistory struct {
 	keys    numbering
 	owners  owners
 	streams map[uint32]Stream
-	total   int64 // calls that there should be; -1: not told
+	total   int64 // calls that there should be; -1: not known
 	clock   int64 // counts operations, where they have no time
 }
 
 // ednOpen is a call under way.
 type ednOpen struct {
 	index int // in the history's calls
-	// bare tells that its invoke had no value, so that a number with which it
-	// completes is no echo.
+	// bare: its invoke had no value, so a number in its completion is no echo.
 	bare bool
 }
 
@@ -107,7 +105,8 @@ func (e *ednHistory) op(m ednMap) {
 	e.clock++
 	process, ok := m[":process"].(int64)
 	if !ok {
-		// The nemesis, and whoever else is no client. Our own notes are there.
+		// The nemesis, and other processes that are no clients, such as our own
+		// notes.
 		e.aside(m)
 		return
 	}
@@ -134,7 +133,7 @@ func (e *ednHistory) op(m ednMap) {
 		e.invoke(m, process, client, kind, at)
 	case ednWord(":ok"), ednWord(":fail"), ednWord(":info"):
 		if _, ours := m[":outcome"]; !open && !ours && kind == KindLost {
-			e.point(m, client, kind, at) // nobody calls a loss, so it has no invoke
+			e.point(m, client, kind, at) // a loss is not a request, so it has no invoke
 			return
 		}
 		e.complete(m, process, client, kind, at)
@@ -173,7 +172,7 @@ func (e *ednHistory) point(m ednMap, client uint32, kind Kind, at int64) {
 	}
 }
 
-// begin adds a call that was invoked, and tells its index.
+// begin adds a call that was invoked, and returns its index.
 func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, bool) {
 	key, err := e.keys.of(ednKey(m))
 	if err != nil {
@@ -227,8 +226,8 @@ func (e *ednHistory) complete(m ednMap, process int64, client uint32, kind Kind,
 	e.returned(m, c, at, o.bare)
 }
 
-// returned fills in what a call came to. bare tells that a number with which it
-// completes is no echo of its invoke's.
+// returned fills in the outcome of a call. With bare, a number in its completion
+// is no echo of its invoke's.
 func (e *ednHistory) returned(m ednMap, c *Call, at int64, bare bool) {
 	c.Outcome = ednOutcome(m, c.Kind)
 	if c.Outcome == Open {
@@ -301,8 +300,8 @@ func (e *ednHistory) aPoint(m ednMap, kind Kind) {
 // finish puts the history in order and says what is missing.
 func (e *ednHistory) finish() {
 	h := e.h
-	told := len(e.streams) > 0
-	if told && e.total < 0 {
+	declared := len(e.streams) > 0
+	if declared && e.total < 0 {
 		e.note(NoClient, "the file is cut short: its end is missing")
 	}
 	if e.total >= 0 && e.total != int64(len(h.Calls)) {
@@ -315,7 +314,7 @@ func (e *ednHistory) finish() {
 		s, ok := e.streams[c.Client]
 		if !ok {
 			s.Client, s.Worker = c.Client, c.Client
-			if told {
+			if declared {
 				e.note(c.Client, "a call of a client without a stream")
 			}
 		}

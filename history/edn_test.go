@@ -60,7 +60,7 @@ func TestEDNDamage(t *testing.T) {
 			// A lost completion leaves a call open, as a death would: that is no
 			// damage, but what follows of the client then is.
 			if len(h.Damage) == 0 && !openCall(h) {
-				t.Errorf("line %d %s, and nobody noticed: %s", i+1, how, lines[i])
+				t.Errorf("line %d %s, and no damage was reported: %s", i+1, how, lines[i])
 			}
 		}
 	}

@@ -110,11 +110,10 @@ func toJSON(c *Call) jsonCall {
 	return j
 }
 
-// ReadJSONL reads JSON lines from r; name stands for the file in what it tells
-// of damage. A line that cannot be understood, or that contradicts another, is
-// damage, and the rest is read all the same. Without one readable call the
-// error is ErrNoRecords, and the history still tells of the damage. Other
-// errors are those of r.
+// ReadJSONL reads JSON lines from r. Damage names the file by name. A line that
+// cannot be parsed, or that contradicts another, is damage, and the rest is
+// still read. Without one readable call the error is ErrNoRecords, and the
+// history still lists the damage. Other errors are those of r.
 func ReadJSONL(r io.Reader, name string) (*History, error) {
 	h := new(History)
 	p := jsonReader{faults: faults{h: h, name: name}, seen: make(map[[2]uint32]bool), streams: make(map[uint32]int), foreign: foreigners{
@@ -306,8 +305,8 @@ func fromJSON(j *jsonCall) (Call, error) {
 	return c, nil
 }
 
-// outcomesOf lists what whoever writes a record of a call of kind k can want to
-// say of it. That no answer came is said by leaving the outcome out.
+// outcomesOf lists the outcomes that a record of a call of kind k may have. A
+// record of a call without an answer leaves the outcome out.
 func outcomesOf(k Kind) []string {
 	var words []string
 	for o, word := range outcomeNames {
@@ -363,7 +362,7 @@ func (h *History) order(name string) {
 		most[c.Client] = max(most[c.Client], c.Seq)
 	}
 	if before > 0 {
-		return // what is missing has been told
+		return // what is missing has been reported
 	}
 	for _, s := range h.Streams {
 		if n := int64(most[s.Client]) + 1 - int64(s.Records); s.Records > 0 && n > 0 {

@@ -127,7 +127,7 @@ func TestJSONLByHand(t *testing.T) {
 	}
 }
 
-// TestDamageNamesTheClient: whoever wrote the log knows its clients by their names.
+// TestDamageNamesTheClient: the author of the log knows its clients by their names.
 func TestDamageNamesTheClient(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"client":"web-7","kind":"lock","outcome":"won","invoke":10,"return":20}`:  `offset 72, web-7: line 2: outcome "won"`,

@@ -19,7 +19,7 @@ func (f *faults) found(line int, offset int64, client uint32, what string) {
 	f.h.Damage = append(f.h.Damage, Damage{File: f.name, Offset: offset, Client: client, What: fmt.Sprintf("line %d: %s", line, what)})
 }
 
-// naming tells of the damage of each client its name, where the clients have any.
+// naming adds the client's name to its damage, where the clients have names.
 func (h *History) naming() {
 	for i := range h.Damage {
 		d := &h.Damage[i]

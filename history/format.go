@@ -172,7 +172,7 @@ func (f *frame) put(p []byte) {
 	le.PutUint32(p[frameSize-4:], checksum(0, p[:frameSize-4]))
 }
 
-// parseFrame reads a frame and tells whether it is sound.
+// parseFrame reads a frame and reports whether it is sound.
 func parseFrame(p []byte) (frame, bool) {
 	le := binary.LittleEndian
 	if len(p) < frameSize || string(p[:8]) != frameMagic ||
@@ -240,7 +240,7 @@ const (
 	halfSound
 )
 
-// invokeHalf tells the state of a slot's invoke half.
+// invokeHalf returns the state of a slot's invoke half.
 func invokeHalf(s []byte) half {
 	le := binary.LittleEndian
 	crc := le.Uint32(s[invokeCRC:])
@@ -265,8 +265,8 @@ func marked(s []byte) bool {
 // isPoint reports whether Point wrote the slot.
 func isPoint(s []byte) bool { return binary.LittleEndian.Uint16(s[14:]) == pointMark }
 
-// returnHalf tells the state of a slot's return half. It is tied to the invoke
-// half: its checksum goes on from that one's.
+// returnHalf returns the state of a slot's return half. It is tied to the invoke
+// half: its checksum continues that one's.
 func returnHalf(s []byte) half {
 	le := binary.LittleEndian
 	crc := le.Uint32(s[returnCRC:])
@@ -313,7 +313,7 @@ func call(s []byte, returned bool) Call {
 	return c
 }
 
-// zeros is for comparing with and for writing; nobody writes to it.
+// zeros is for comparing with and for writing out; it is never modified.
 var zeros [maxWindow]byte
 
 // isZero reports whether p is all zero.

@@ -182,9 +182,9 @@ func sameCalls(t testing.TB, got, want []Call) {
 
 type callID struct{ client, seq uint32 }
 
-// believed checks what may be said of a history that was altered: each call
-// it hands out was written so, or is told less of and never otherwise; and if
-// anything is told less of, damage says so.
+// believed checks the reader's result for a history that was altered: each call
+// is as it was written, or some of it is missing, and never different; and if
+// anything is missing, damage reports it.
 func believed(t testing.TB, h *History, err error, original map[callID]Call, streams []Stream) {
 	t.Helper()
 	if err != nil && !errors.Is(err, ErrNoRecords) {
@@ -195,7 +195,7 @@ func believed(t testing.TB, h *History, err error, original map[callID]Call, str
 	for _, c := range h.Calls {
 		want, ok := original[callID{c.Client, c.Seq}]
 		if !ok {
-			t.Fatalf("a call that nobody made: %+v", c)
+			t.Fatalf("a call that was never made: %+v", c)
 		}
 		if c == want {
 			continue
@@ -239,7 +239,7 @@ func invariants(t testing.TB, h *History) {
 		case returned && c.Return < c.Invoke, returned && c.Outcome == Open, !returned && c.Outcome != Open && c.Outcome != Unknown:
 			t.Fatalf("outcome and return do not fit: %+v", c)
 		case !returned && c.Outcome == Unknown && len(h.Damage) == 0:
-			t.Fatalf("a return was lost and nobody says so: %+v", c)
+			t.Fatalf("a return was lost and no damage reported: %+v", c)
 		}
 	}
 	for i, s := range h.Streams {

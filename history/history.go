@@ -27,8 +27,8 @@ type Stream struct {
 	Client  uint32
 	Worker  uint32 // number of the worker process that hosted it
 	Records int    // readable ones
-	// Sealed tells that the client ended its stream itself; otherwise its
-	// process died, and calls may have been cut short after the last record.
+	// Sealed: the client ended its stream itself; otherwise its process died,
+	// and calls may have been cut short after the last record.
 	Sealed   bool
 	SealedAt int64 // stamp, if Sealed
 	// ClockUncertainty of the client's process, in ns: its stamps may be off
@@ -40,7 +40,7 @@ type Stream struct {
 type Damage struct {
 	File   string
 	Offset int64  // in File
-	Client uint32 // NoClient where it cannot be told
+	Client uint32 // NoClient where it is not known
 	Name   string // of the client, where the source of the history names it
 	What   string // "the invoke checksum of record 17 does not match"
 }
@@ -48,7 +48,7 @@ type Damage struct {
 // NoClient is the client number of damage that cannot be laid to a client.
 const NoClient = Controller - 1
 
-// String tells the damage with its place, on one line.
+// String describes the damage with its place, on one line.
 func (d Damage) String() string {
 	who := fmt.Sprintf("client %d", d.Client)
 	switch {

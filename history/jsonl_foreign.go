@@ -99,7 +99,7 @@ func (f *foreigners) call(l *foreignLine) (jsonCall, error) {
 			return c, fmt.Errorf("%s %w", s.name, err)
 		}
 	}
-	kind, _ := kindOf(c.Kind) // an unknown one is told of when the call is read
+	kind, _ := kindOf(c.Kind) // an unknown one is reported when the call is read
 	if c.Outcome == "ok" {
 		c.Outcome = succeeded(kind).String()
 	}

@@ -192,16 +192,15 @@ func (k *Keyed) Key(key uint32, visit func(*Call)) error {
 type KeyVisitor interface {
 	// Visit takes the next call, which is the visitor's only until it returns.
 	Visit(c *Call)
-	// Done is told that there are no more. It returns the visitor that is to be
-	// shown the same calls again, in the same order; nil if that is not needed.
+	// Done is called after the last call. It returns the visitor for a second
+	// pass over the same calls, in the same order; nil if none is needed.
 	Done() KeyVisitor
 }
 
-// Keys visits every key, in no particular order: begin is told the key and how
-// many calls there are about it, or a few more, and its visitor is shown all
-// of them: those that name the key, and the calls of the batches of which it is
-// a further one. Keys are visited by several goroutines at once, each key by
-// one.
+// Keys visits every key, in no particular order. begin gets the key and the
+// number of calls about it, or a few more. Its visitor gets all of these calls:
+// those that name the key, and those of batches that contain it as a further
+// key. Several goroutines visit keys at once, each key by one.
 func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 	next := make(chan *spool)
 	errs := make([]error, min(runtime.GOMAXPROCS(0), spools))

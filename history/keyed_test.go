@@ -23,7 +23,7 @@ func (c *collector) Done() KeyVisitor {
 	case c.again:
 		return &collector{before: c.calls, done: c.done}
 	case c.before != nil && !slices.Equal(c.calls, c.before):
-		c.calls = nil // is told as missing
+		c.calls = nil // is reported as missing
 	}
 	c.done(c.calls)
 	return nil

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// victim records calls and tells of each half, once it is recorded, on stdout,
-// until it is killed. What it records follows from the number alone.
+// victim records calls and prints each half, once it is recorded, to stdout,
+// until it is killed. The content of a call follows from its number alone.
 func victim() error {
 	hang, err := strconv.Atoi(os.Getenv(envHang))
 	if err != nil {
@@ -124,7 +124,7 @@ func killed(t *testing.T, hang, lines int, parts bool) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var calls []Call // as the victim told them
+	var calls []Call // as the victim printed them
 	ended := -1
 	in := bufio.NewScanner(stdout)
 	for n := 1; in.Scan(); n++ {
@@ -154,9 +154,9 @@ func killed(t *testing.T, hang, lines int, parts bool) bool {
 	if st := h.Streams[0]; st.Sealed || st.Client != 6 {
 		t.Errorf("stream %+v", st)
 	}
-	// One half more than it told may be there: it was killed before telling.
+	// There may be one half more than it printed: it was killed before printing.
 	if len(h.Calls) < len(calls) || len(h.Calls) > len(calls)+1 {
-		t.Fatalf("%d calls, the victim told of %d", len(h.Calls), len(calls))
+		t.Fatalf("%d calls, the victim printed %d", len(h.Calls), len(calls))
 	}
 	for i, c := range h.Calls {
 		op, r := scripted(i)
@@ -165,7 +165,7 @@ func killed(t *testing.T, hang, lines int, parts bool) bool {
 			want = expected(6, uint32(i), op, r, c.Invoke, c.Return)
 		}
 		if i < len(calls) && (c.Invoke != calls[i].Invoke || i <= ended && c.Return != calls[i].Return) {
-			t.Fatalf("stamps of %+v, told %+v", c, calls[i])
+			t.Fatalf("stamps of %+v, printed %+v", c, calls[i])
 		}
 		if c != want {
 			t.Fatalf("got %+v\nwant %+v", c, want)

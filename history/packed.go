@@ -384,8 +384,8 @@ func (p *Packer) run() {
 					return
 				}
 			}
-			// A part that cannot be compressed, for the disk may be full, is as good
-			// as it is.
+			// A part that cannot be compressed, for the disk may be full, stays
+			// readable as it is.
 			_ = e.pack(path)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // Read reads a history: a merged file, one client's file, a folder of client
-// files, or a file of JSON lines or EDN. Whatever is sound is read; whatever is not stands in Damage
-// with its place, and is never guessed:
+// files, or a file of JSON lines or EDN. All sound records are read. Damaged ones
+// are listed in Damage with their place, and never guessed:
 //
 //   - a record whose invoke half is damaged is left out;
 //   - a call whose return half is damaged is kept, with the outcome Unknown and
@@ -26,10 +26,10 @@ import (
 //     seal, is no damage: the client was killed.
 //
 // If not one record can be read, the error is ErrNoRecords, and the history
-// returned with it still tells of the streams and the damage. Other errors
+// returned with it still lists the streams and the damage. Other errors
 // mean that the path could not be opened or listed.
 //
-// Memory is some 90 bytes a call, whatever the file claims of itself.
+// It takes some 90 bytes of memory a call, whatever the file declares.
 func Read(path string) (*History, error) { return read(path, nil) }
 
 // sink takes the calls while they are read, so that they need not be in memory
@@ -103,7 +103,7 @@ func notOurs(f io.ReaderAt, size int64) string {
 		return "the file is empty"
 	}
 	var p [512]byte
-	n, _ := f.ReadAt(p[:], 0) // what could not be read now was told of before
+	n, _ := f.ReadAt(p[:], 0) // what cannot be read here was reported before
 	switch begin := p[:n]; {
 	case bytes.HasPrefix(begin, []byte(streamMagic)), bytes.HasPrefix(begin, []byte(frameMagic)), bytes.ContainsRune(begin, 0):
 		return ""
@@ -196,7 +196,7 @@ type reader struct {
 	h        *History
 	buf      []byte
 	clients  map[uint32]origin // where each client was found
-	declared uint32            // streams that there should be, if anybody said
+	declared uint32            // streams that there should be, if declared
 	sink     sink              // nil: the calls stay in h
 	found    []found           // streams that are still to be read
 	opened   []*os.File        // that have them

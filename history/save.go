@@ -102,7 +102,7 @@ func slotFor(c *Call) (s [slotSize]byte) {
 	invoke := checksum(0, s[:invokeCRC])
 	le.PutUint32(s[invokeCRC:], invoke)
 	if c.Outcome == Unknown && c.Return == 0 {
-		return s // as good as open: nobody saw it return
+		return s // treated as open: its return was not recorded
 	}
 	putReturn(s[:], &Result{Outcome: c.Outcome, LeaseEnd: c.LeaseEnd, Value: c.Value}, c.Return)
 	le.PutUint32(s[returnCRC:], checksum(invoke, s[returnAt:returnCRC]))

@@ -37,8 +37,8 @@ func newSpool(path string) (*spool, error) {
 	return &spool{file: f, out: bufio.NewWriterSize(f, spoolBuffer), keys: map[uint32]int{}}, nil
 }
 
-// put writes a call of a stream, which is kept for a key. That it failed is told
-// by Flush.
+// put writes a call of a stream, which is kept for a key. Flush returns its
+// error.
 func (p *spool) put(c *Call, key, stream uint32) {
 	p.keys[key]++
 	p.calls++

@@ -223,7 +223,7 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 	}
 }
 
-// impossible tells what in a return cannot be, or "".
+// impossible names the part of a return that is invalid, or "".
 func impossible(c *Call, f Flags) string {
 	switch {
 	case c.Outcome == Open && c.Return == 0: // the client gave the call up
@@ -376,16 +376,16 @@ func (r *streamReader) misplaced(seq uint32) bool {
 // lookAhead bounds how many records misplaced looks at.
 const lookAhead = 64
 
-// unreadable remembers the place at which the reader lost its way. It is told
-// once it is known how far it goes.
+// unreadable remembers where unreadable bytes begin. They are reported once
+// their end is known.
 func (r *streamReader) unreadable(format string, args ...any) {
 	if r.bad == "" {
 		r.bad, r.badAt = fmt.Sprintf(format, args...), r.sc.pos
 	}
 }
 
-// resume tells of the unreadable bytes, or of the missing records, before the
-// record seq at the offset at.
+// resume reports the unreadable bytes, or the missing records, before the record
+// seq at the offset at.
 func (r *streamReader) resume(seq uint32, at int64) {
 	lost := ""
 	switch n := seq - r.next; {

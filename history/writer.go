@@ -98,7 +98,7 @@ type Writer struct {
 	grow   func(f *os.File, from, size int64) error
 	span   int64 // bytes to map next time
 	mapped int64 // stamp of the last mapping
-	misuse error // the first wrong use, told by Close
+	misuse error // the first wrong use, returned by Close
 }
 
 // Create begins a stream in a new file at path. It fails if the file exists.
@@ -197,7 +197,7 @@ func (w *Writer) Past(op *Op, r *Result, invoke, at int64) error {
 
 // End records the return of the call that Begin recorded, and returns its
 // return stamp in nanoseconds. An outcome that no returned call can have is
-// recorded as Unknown, and Close tells of it.
+// recorded as Unknown, and Close reports it.
 func (w *Writer) End(r *Result) int64 {
 	now := w.clock.Now()
 	if w.open == 0 {
@@ -362,16 +362,16 @@ func (w *Writer) lengthen(end int64) error {
 			err = w.grow(w.file, w.size, size)
 		}
 		if err != nil {
-			// A failed attempt may leave part of the room behind, where it
-			// helps nobody. (Failing to give it back changes nothing.)
+			// A failed attempt may leave part of the room reserved, where it is
+			// of no use. (Failing to give it back changes nothing.)
 			_ = w.file.Truncate(w.size)
 			return fmt.Errorf("make room for %d bytes (free some disk space, or choose another folder): %w", size-w.size, err)
 		}
 	}
 	// The header follows the file and never runs ahead of it: killed between
-	// the two, the file is longer than it says, by zeros, which harms nobody.
-	// No record is written beyond what the header says, so that a file cut
-	// short is always shorter than its header tells.
+	// the two, the file is longer than the header declares, by zeros, which is
+	// harmless. No record is written beyond the declared size, so a file that
+	// was cut short is always shorter than its header declares.
 	h := w.head
 	h.allocated = size
 	if err := w.writeHeader(&h); err != nil {

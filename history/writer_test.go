@@ -135,7 +135,7 @@ func TestCreateNeverOverwrites(t *testing.T) {
 	sound(t, dir)
 }
 
-// A wrong use is refused, or told by Close; what was recorded rightly stays.
+// A wrong use is rejected, or returned by Close; records of correct calls stay.
 func TestMisuse(t *testing.T) {
 	w, path := create(t, t.TempDir(), Options{Clock: NewClock()})
 	want := pour(t, w, 1, 50)

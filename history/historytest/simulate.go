@@ -1,5 +1,5 @@
-// Package historytest makes histories up, of any size and shape, for tests and
-// measurements of whoever reads them.
+// Package historytest generates histories of any size and shape, for tests and
+// measurements of their readers.
 package historytest
 
 import (
@@ -18,7 +18,7 @@ type Load struct {
 	Keys    int
 	Clients int
 	// Unknown is the share of calls whose answers are lost; their clients
-	// clean up until they hear what became of them.
+	// clean up until they get an answer.
 	Unknown float64
 	// Hot makes clients ask again at once; otherwise they pause for a while.
 	Hot bool
@@ -46,7 +46,7 @@ func Simulate(l Load, seed uint64) *history.History {
 		s.next(&s.clients[c])
 	}
 	for k := range s.holders {
-		s.holders[k] = nobody
+		s.holders[k] = noHolder
 	}
 	heap.Init(&s)
 	for len(s.h.Calls) < l.Calls {
@@ -69,13 +69,13 @@ func Simulate(l Load, seed uint64) *history.History {
 	return s.h
 }
 
-const nobody = -1
+const noHolder = -1
 
 type simulation struct {
 	Load
 	rng     *rand.Rand
 	clients []simulated // a heap by now
-	holders []int       // by key: the client that holds it, or nobody
+	holders []int       // by key: the client that holds it, or noHolder
 	h       *history.History
 	planted bool
 }
@@ -136,7 +136,7 @@ func (s *simulation) step(c *simulated) {
 	case history.KindTry:
 		double = s.Invalid && !s.planted && len(s.h.Calls) > s.Calls/2 && s.holdsAt(c.call.Return, key)
 		c.call.Outcome = history.Busy
-		if s.holders[key] == nobody || double {
+		if s.holders[key] == noHolder || double {
 			s.planted = s.planted || double
 			c.call.Outcome, c.holding = history.Held, true
 			if !double {
@@ -149,7 +149,7 @@ func (s *simulation) step(c *simulated) {
 			c.call.Outcome = history.Lost // nothing of the attempt was there
 		}
 		if s.holders[key] == mine {
-			s.holders[key] = nobody
+			s.holders[key] = noHolder
 		}
 		c.holding = false
 	}
@@ -161,8 +161,8 @@ func (s *simulation) step(c *simulated) {
 	s.next(c)
 }
 
-// holdsAt reports whether at a time to come some client will hold the key and
-// know it: whoever else is told then that he holds it contradicts that.
+// holdsAt reports whether at a future time a client will hold the key and know
+// it: a grant to another client at that time would contradict it.
 func (s *simulation) holdsAt(at int64, key uint32) bool {
 	return slices.ContainsFunc(s.clients, func(c simulated) bool {
 		return int(c.id) == s.holders[key] && c.call.Kind == history.KindRelease && c.call.Invoke > at
