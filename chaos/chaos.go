@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Holding is one client that holds a lock, as its process tells.
+// Holding is one client that holds a lock, as its process reports.
 type Holding struct {
 	Client  uint32
 	Key     uint32
@@ -57,14 +57,14 @@ type Process interface {
 // until the gate is opened, for no signal from outside could hit so small a
 // place. Its methods are called by one goroutine at a time.
 type Gate interface {
-	// Arm makes the nth client from now on that comes to the step (0 and 1: the
-	// first) stand there. The error tells that the recipe has no such step.
+	// Arm stops the nth client from now on that reaches the step (0 and 1: the
+	// first). It returns an error if the recipe has no such step.
 	Arm(step string, nth int) error
 	// Caught is the client that came; its key and attempt are those of the call
 	// under way.
 	Caught() (Holding, bool)
-	// Disarm waits no longer; false means that a client has come, whom Caught
-	// tells now or in a moment.
+	// Disarm ends the wait. False means that a client has come; Caught returns
+	// it now or in a moment.
 	Disarm() bool
 	// Open lets the client that came go on, once its process may.
 	Open()
@@ -99,11 +99,11 @@ type Schedule struct {
 	Start, End int64
 	Clock      history.Clock
 	Clients    Clients
-	Gate       Gate // nil: nobody can be met at a step
+	Gate       Gate // nil: no client can be stopped at a step
 	Log        *Log
 	Servers    Servers       // nil: there are none that could be hit
 	Wires      Wires         // nil: none
-	Journal    Journal       // nil: nobody is to heal what we cannot
+	Journal    Journal       // nil: faults that this process cannot heal stay
 	Keys       []string      // their names, by key
 	TTL        time.Duration // of the clients' leases
 	// Takeover says that a kill may hit all clients of a process, since those
@@ -122,10 +122,10 @@ type engine struct {
 // Run carries out the schedule, each fault at its time and beside the others,
 // and returns when every fault is healed or missed, with the clients' processes
 // that it ended. After the heal it looks for the first grant until the window
-// closes. When ctx ends, or a fault panics, what is in force is healed: clients
-// that stand still go on, and then the rest, the latest first. The error tells of
-// a heal that failed, and what is left of it, of a log or a journal that could
-// not be written, or of a panic; a fault that missed is no error but an event.
+// closes. When ctx ends, or a fault panics, all faults in force are healed: first
+// stopped clients go on, then the rest, the latest first. The error reports a
+// failed heal with what is left of it, a log or a journal that could not be
+// written, or a panic. A fault that missed is an event, not an error.
 func (s Schedule) Run(ctx context.Context) ([]Kill, error) {
 	e := &engine{Schedule: s}
 	faults := e.faults()

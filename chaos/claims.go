@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// claim is a part of the world that a fault takes hold of. Faults of the wire
-// add up, and share it; whoever stops a process, ends it or sets its clock needs
-// it alone: the heal of the one would undo the other.
+// claim is a resource that a fault uses. Network faults add up, and share it. A
+// fault that stops a process, ends it or sets its clock needs it alone: the heal
+// of one fault would undo the other.
 type claim struct {
 	what  string // client's pid, server's process
 	alone bool

@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// The clock of a client that has ended is nobody's any more.
+// The clock of a client that has ended is free.
 func TestTheClockOfADeadClient(t *testing.T) {
 	c, played := startChild(t), &tape{}
 	played.meddle = func(call string) error {
@@ -34,10 +34,10 @@ func TestTheClockOfADeadClient(t *testing.T) {
 	}
 }
 
-// A client is killed while nobody hears from it, and the wire is mended later.
+// A client is killed while it is cut off, and the connection is restored later.
 func TestCutKill(t *testing.T) {
 	c, played := startChild(t), &tape{}
-	wires := fakeWires{tape: played, applied: func(faultnet.Rule) {
+	network := fakeWires{tape: played, applied: func(faultnet.Rule) {
 		if still, err := c.Stopped(); err != nil || !still {
 			t.Errorf("the cut came while the client could act (%v)", err)
 		}
@@ -53,7 +53,7 @@ func TestCutKill(t *testing.T) {
 	}
 	events, kills := runWith(t, t.Context(), Schedule{
 		Faults:  []scenario.Fault{{Kind: "holder-cut-kill", For: 20 * ms}},
-		Clients: fakeClients{proc: c, holders: func() []Holding { return []Holding{{Client: 3, Key: 4, Since: math.MaxInt64}} }}, Wires: wires,
+		Clients: fakeClients{proc: c, holders: func() []Holding { return []Holding{{Client: 3, Key: 4, Since: math.MaxInt64}} }}, Wires: network,
 	}, time.Minute)
 	if got := names(events); !equal(got, lasting...) || len(kills) != 1 || kills[0].PID != c.PID() {
 		t.Errorf("events %v, kills %v", got, kills)
@@ -192,10 +192,10 @@ func TestCutKillWithoutACut(t *testing.T) {
 	}
 }
 
-// An injection that cannot be put on record is undone, and the run told.
+// An injection that cannot be recorded is undone, and the run gets the error.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	log, played := newLog(t), &tape{}
-	wires := fakeWires{tape: played, applied: func(faultnet.Rule) {
+	network := fakeWires{tape: played, applied: func(faultnet.Rule) {
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}
@@ -203,7 +203,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	now := log.clock.Now()
 	_, err := Schedule{
 		Faults: []scenario.Fault{{Kind: "holder-cut", For: 30000 * ms}}, Start: now, End: now + int64(time.Minute),
-		Clock: log.clock, Log: log, Clients: fakeClients{proc: idleProcess{}}, Wires: wires,
+		Clock: log.clock, Log: log, Clients: fakeClients{proc: idleProcess{}}, Wires: network,
 	}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "fault log") {
 		t.Errorf("error %v", err)

@@ -52,7 +52,7 @@ func TestFaultsOfAClientsWireAndClock(t *testing.T) {
 			t.Errorf("%s: the event does not name its target: %+v", kind, e)
 		}
 		if e := events[4]; kind != "holder-clock" && (e.Effect == nil || e.Effect.HeldBytes != 12) {
-			t.Errorf("%s: the heal does not tell the effect: %+v", kind, e)
+			t.Errorf("%s: the heal does not report the effect: %+v", kind, e)
 		}
 	}
 }
@@ -113,8 +113,8 @@ func TestReplyLostMissesWithoutAReply(t *testing.T) {
 	}
 }
 
-// Where nobody can be met in the critical section, or a hold is long anyway, the
-// fault goes beside the gate, and looks before and after.
+// If no client can be stopped in the critical section, or a hold is long anyway,
+// the fault does not use the gate, and checks before and after.
 func TestHolderWireFaultsBesideTheGate(t *testing.T) {
 	noHeld := &fakeGate{comes: -1, step: "another"}
 	for name, gate := range map[string]*fakeGate{"no such place": noHeld, "long hold": {comes: -1}, "no gate": nil} {

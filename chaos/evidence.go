@@ -21,8 +21,7 @@ type Evidence interface {
 	Servers() scenario.ServerFacts
 }
 
-// evidenced is an action of whose effect the records must show more than whom it
-// hit.
+// evidenced is an action whose effect the records must show, besides its target.
 type evidenced interface {
 	// missed says why they do not, or "".
 	missed(Evidence) string
@@ -189,8 +188,8 @@ type absent interface {
 	absence(scenario.FaultKind, scenario.ServerFacts) (Absence, bool)
 }
 
-// Absent tells what a fault takes away of the servers, and whether the others can
-// make that good.
+// Absent returns which servers a fault takes away, and whether the others can
+// replace them.
 func Absent(k scenario.FaultKind, s scenario.ServerFacts) (Absence, bool) {
 	a, ok := k.Action.(absent)
 	if !ok {

@@ -48,10 +48,10 @@ func slowHolder(s scenario.Situation) scenario.Expect {
 	return e
 }
 
-// cutOffHolder is what is expected when nothing that the holder sends arrives,
-// for longer than a lease. Its hold ends when it sends the release, in vain; a
-// hold longer than the lease goes on beside its successor's, unless the client
-// learns of the loss or watches its lease.
+// cutOffHolder is the expectation if no request of the holder arrives for longer
+// than a lease. Its hold ends when it sends the release, which does not arrive. A
+// hold longer than the lease overlaps its successor's, unless the client learns
+// of the loss or watches its lease.
 func cutOffHolder(s scenario.Situation) scenario.Expect {
 	e := s.Calm
 	e.Liveness = passesOn(s.Recipe, e.Liveness)
@@ -90,7 +90,7 @@ func cutOffClient(s scenario.Situation, alive ...string) scenario.Expect {
 
 // serverFault is what a fault on servers means for the locks that they granted.
 type serverFault struct {
-	keeps           bool // they keep every lock as long as its holder is heard of
+	keeps           bool // they keep every lock as long as its holder is connected
 	endsConnections bool
 	goesOn          bool // the servers go on to serve, an election's time apart
 }
@@ -100,7 +100,7 @@ func (x serverFault) expect(s scenario.Situation) scenario.Expect {
 		return anything()
 	}
 	e := s.Calm
-	// What the servers do not hear of for longer than a lease they take for dead.
+	// The servers treat a client without requests for longer than a lease as dead.
 	if s.Recipe.Leased() && s.Fault.For > s.Scenario.TTL && s.OutlivesTTL() {
 		e.Verdict = ""
 	}

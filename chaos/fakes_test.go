@@ -128,7 +128,7 @@ func (w fakeWires) Apply(_ context.Context, id string, clients []uint32, address
 	return "dialer", w.note("apply %s %v %v", id, clients, addresses)
 }
 
-// Lift fails, as the real one does, when nobody waits for its answer any more.
+// Lift fails, as the real one does, when its context has ended.
 func (w fakeWires) Lift(ctx context.Context, id string) (Effect, error) {
 	err := w.note("lift %s", id)
 	err = errors.Join(err, ctx.Err())

@@ -59,8 +59,8 @@ func (f *fault) find(ctx context.Context, try int) (target, error) {
 		if err != nil && (f.late() || ctx.Err() != nil) {
 			return target{}, err
 		}
-		// Nobody can be met there, or somebody holds so long that there is no need
-		// to.
+		// No client can be stopped there, or a client holds so long that there is
+		// no need to.
 	}
 	return f.choose(ctx, try)
 }
@@ -89,19 +89,19 @@ func (f *fault) standing(h Holding, step string) target {
 	return p
 }
 
-// longHeld reports whether somebody has held a lock for long: such holds are not
-// over within a moment.
+// longHeld reports whether a client has held a lock for long: such holds do not
+// end within a moment.
 func (f *fault) longHeld() bool {
 	now := f.Clock.Now()
 	return slices.ContainsFunc(f.Clients.Holders(), func(h Holding) bool { return now-h.Since > int64(longHold) })
 }
 
-// choose waits until there is somebody to choose from.
+// choose waits until there is a client to choose from.
 func (f *fault) choose(ctx context.Context, try int) (target, error) {
 	var taken error
 	for {
 		if f.late() {
-			return target{}, because(fmt.Sprintf("%s (%d tries)", f.nobody(), try-1), taken)
+			return target{}, because(fmt.Sprintf("%s (%d tries)", f.noClient(), try-1), taken)
 		}
 		list := f.candidates()
 		if f.After > 0 {
@@ -133,8 +133,8 @@ func because(reason string, cause error) error {
 	return fmt.Errorf("%s: %w", reason, cause)
 }
 
-// nobody is why no client was found in time.
-func (f *fault) nobody() string {
+// noClient is why no client was found in time.
+func (f *fault) noClient() string {
 	switch f.kind.Target {
 	case scenario.TargetWaiter:
 		return "no client waited long enough to be hit while waiting"
@@ -163,8 +163,9 @@ func (f *fault) candidates() []Holding {
 	return f.Clients.Holders()
 }
 
-// unclaimed leaves out those in whose process another fault works, and says so if
-// there is nobody else. Of the waiters the first one is meant.
+// unclaimed leaves out clients in whose process another fault is in force, and
+// returns that as an error if no other client is left. Of the waiters it keeps the
+// first one.
 func (f *fault) unclaimed(list []Holding) (free []Holding, taken error) {
 	if !f.kind.OnClient() {
 		return list, nil

@@ -82,8 +82,8 @@ func (f *fault) wantsHeld() bool {
 }
 
 // catch waits at the gate for the nth client that comes to a step, or until
-// something else is enough. The error is the reason of a miss; then nobody is
-// left at the gate.
+// enough returns true. The error is the reason of a miss; then no client is left
+// at the gate.
 func (f *fault) catch(ctx context.Context, step string, nth int, enough func() bool) (h Holding, came bool, err error) {
 	if f.Gate == nil {
 		return Holding{}, false, errors.New("no client can be met at a step here")
@@ -121,7 +121,7 @@ func (f *fault) catch(ctx context.Context, step string, nth int, enough func() b
 		case f.Gate.Disarm():
 			return Holding{}, false, err
 		case last > stopPatience:
-			f.Gate.Open() // whoever it was
+			f.Gate.Open() // whichever client it was
 			return Holding{}, false, fmt.Errorf("a client came to the step %q and vanished", step)
 		default:
 			time.Sleep(time.Millisecond) // also when ctx is over

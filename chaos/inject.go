@@ -14,19 +14,19 @@ import (
 // not become a fault of their own.
 const betweenTries = 5 * time.Millisecond
 
-// aim is whom a fault is about to hit: a client, or servers.
+// aim is the target that a fault is about to hit: a client, or servers.
 type aim struct {
 	event   scenario.FaultEvent // names them
 	how     string              // they were found
 	claims  []claim
 	stopped []Process // would be left stopped if we died
-	target  target    // the client, or by whom the servers were found
+	target  target    // the client, or the one by which the servers were found
 	proc    Process   // the client's
 	nodes   []int
-	lead    int // who led when the servers were chosen; -1: nobody does
+	lead    int // the leader when the servers were chosen; -1: none
 }
 
-// what says for the journal what is about to be done to whom.
+// what describes for the journal the action and its target.
 func (a aim) what(kind string) string {
 	var names []string
 	for _, n := range a.event.Nodes {
@@ -102,7 +102,7 @@ func (f *fault) injected(ctx context.Context, in *injection) (*injection, error)
 	return in, nil
 }
 
-// impossible says why a fault cannot be injected, whoever its target were.
+// impossible returns why a fault cannot be injected into any target.
 func (f *fault) impossible() error {
 	if err := Available(f.Kind); err != nil {
 		return err
@@ -140,8 +140,8 @@ func (f *fault) aim(ctx context.Context, try int) (aim, error) {
 	return f.aimAtServers(ctx, try)
 }
 
-// aimAt finds the process of a client, which must host nobody whom the fault may
-// not hit.
+// aimAt finds the process of a client, which must host no client that the fault
+// may not hit.
 func (f *fault) aimAt(p target) (aim, error) {
 	proc, hosted, err := f.Clients.Process(p.Client)
 	if err != nil {
@@ -183,9 +183,9 @@ func (f *fault) act(ctx context.Context, in *injection) error {
 	return f.actOnServers(ctx, in)
 }
 
-// firstGrant waits until somebody gets the lock that was hit after all is over,
-// or any lock if servers were hit. It looks from time to time, and so sees the
-// first grant whose hold lasts; the history has all of them.
+// firstGrant waits until a client gets the lock that was hit, once the fault is
+// over, or any lock if servers were hit. It polls, and so sees the first grant
+// whose hold lasts; the history has all of them.
 func (f *fault) firstGrant(ctx context.Context, in *injection) error {
 	after := max(in.over, in.since)
 	for f.Clock.Now() < f.End {

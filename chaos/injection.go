@@ -16,16 +16,16 @@ import (
 // has ended: the longest is to start a server again, as long as that may take.
 const undoLimit = time.Minute
 
-// injection is one try of a fault: whom it hits, and what it has done to them
-// that has to be undone. It belongs to the goroutine of its fault, and to the
-// one that unwinds the stack once that has ended.
+// injection is one try of a fault: its target, and the steps that have to be
+// undone. It belongs to the goroutine of its fault, and once that has ended to
+// the one that unwinds the stack.
 type injection struct {
 	fault *fault
 	aim   aim
 	event scenario.FaultEvent // says who was hit, and how
 	at    int64               // stamp before it took effect
 	since int64               // stamp after which it was certainly in force
-	// instead of the event's How, of the event that tells of the effect
+	// instead of the event's How, of the event that reports the effect
 	confirmed string
 	effect    *scenario.WireEffect // nil: no rule has been lifted
 	steps     []step
@@ -39,12 +39,12 @@ type injection struct {
 
 // step is one thing that was done, with its way back.
 type step struct {
-	what string // is done to undo it; "": nothing that a log need tell
+	what string // is done to undo it; "": not worth a line in the log
 	undo func(context.Context) error
 }
 
-// begin opens an injection: whoever is to be hit belongs to it alone, and the
-// journal knows of it, before anything is done.
+// begin opens an injection: before anything is done, it claims its target, and
+// the journal has it.
 func (f *fault) begin(a aim) (*injection, error) {
 	if err := f.claims.take(f.id, a.claims); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (in *injection) settle(what string) {
 }
 
 // back undoes the last step, on a context of its own: neither the end of the run
-// nor a step that took all its time may keep anybody from healing. The error is
-// kept for close as well: something is left.
+// nor a step that took all its time may prevent the heal. The error is kept for
+// close as well: something is left.
 func (in *injection) back(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 	defer cancel()

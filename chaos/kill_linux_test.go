@@ -128,11 +128,11 @@ func TestStepFaultsThatMiss(t *testing.T) {
 		hosted []uint32
 		want   string
 	}{
-		"nobody comes": {"between", t.Context(), fakeGate{comes: -1}, nil, "no client came"},
-		"no such step": {"behind", t.Context(), fakeGate{}, nil, "no such step"},
-		"vanished":     {"between", t.Context(), fakeGate{comes: -1, lost: true}, nil, "and vanished"},
-		"company":      {"between", t.Context(), fakeGate{}, []uint32{8}, "hosts 2 clients"},
-		"the end":      {"between", over, fakeGate{comes: -1}, nil, "the run ended before"},
+		"no client comes": {"between", t.Context(), fakeGate{comes: -1}, nil, "no client came"},
+		"no such step":    {"behind", t.Context(), fakeGate{}, nil, "no such step"},
+		"vanished":        {"between", t.Context(), fakeGate{comes: -1, lost: true}, nil, "and vanished"},
+		"company":         {"between", t.Context(), fakeGate{}, []uint32{8}, "hosts 2 clients"},
+		"the end":         {"between", over, fakeGate{comes: -1}, nil, "the run ended before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			window := 30 * time.Millisecond

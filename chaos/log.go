@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Log is faults.jsonl: an append-only trail of what was done to whom and when.
+// Log is faults.jsonl: an append-only record of each fault, its target and its time.
 // It is safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex

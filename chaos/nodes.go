@@ -35,8 +35,8 @@ func (f *fault) aimAtServers(ctx context.Context, try int) (aim, error) {
 	return f.aimAtNodes(nodes, lead, how, p), nil
 }
 
-// moment waits for what triggers a fault of the servers, and tells which client
-// did, or holds the lock that the fault is about.
+// moment waits for the trigger of a fault of the servers, and returns the client
+// that triggered it, or that holds the lock.
 func (f *fault) moment(ctx context.Context, try int) (target, error) {
 	switch {
 	case f.seeksHolder() || f.After > 0:
@@ -80,8 +80,8 @@ func (f *fault) named(nodes []int, lead int) []scenario.Node {
 	return list
 }
 
-// nodes finds the servers that the fault's target names, and who leads: -1 if
-// nobody does, or it does not matter and cannot be told now.
+// nodes finds the servers that the fault's target names, and the leader: -1 if
+// none leads, or if it does not matter and is not known now.
 func (f *fault) nodes(ctx context.Context, try int, p target) (nodes []int, lead int, how string, err error) {
 	all := f.Servers.Nodes()
 	if n, ok := f.kind.Node(); ok {
@@ -99,12 +99,12 @@ func (f *fault) nodes(ctx context.Context, try int, p target) (nodes []int, lead
 	lead, err = f.leader(ctx)
 	equals := errors.Is(err, ErrEquals)
 	if err != nil && !equals {
-		return nil, -1, "", fmt.Errorf("nobody led in time: %w", err)
+		return nil, -1, "", fmt.Errorf("no server led in time: %w", err)
 	}
 	if equals {
 		lead = -1
 	}
-	// The others come in an order by the seed, whoever leads behind them.
+	// The others come in an order by the seed, the leader last.
 	order := rand.New(rand.NewPCG(f.Seed, f.hash(try))).Perm(len(all))
 	order = slices.DeleteFunc(order, func(n int) bool { return n == lead })
 	if lead >= 0 {
@@ -125,7 +125,7 @@ func (f *fault) nodes(ctx context.Context, try int, p target) (nodes []int, lead
 	case equals && (f.kind.Target == scenario.TargetLeader || f.kind.Target == scenario.TargetFollower):
 		return nil, -1, "", err
 	case len(nodes) == 0:
-		return nil, -1, "", fmt.Errorf("the %s of %d servers is nobody", f.kind.Target, len(all))
+		return nil, -1, "", fmt.Errorf("no server is the %s of %d servers", f.kind.Target, len(all))
 	}
 	slices.Sort(nodes)
 	return nodes, lead, how, nil
@@ -158,12 +158,12 @@ func (f *fault) serving(ctx context.Context, p target) (nodes []int, lead int, h
 	}
 	lead, err = f.leader(ctx)
 	if err != nil {
-		return nil, -1, "", fmt.Errorf("client %d is connected to %d servers, and who leads them cannot be told: %w", p.Client, len(nodes), err)
+		return nil, -1, "", fmt.Errorf("client %d is connected to %d servers, and their leader is not known: %w", p.Client, len(nodes), err)
 	}
 	return []int{lead}, lead, fmt.Sprintf("leader, for client %d is connected to %d servers", p.Client, len(nodes)), nil
 }
 
-// leader asks until somebody leads, as long as the window allows.
+// leader polls until a server leads, as long as the window allows.
 func (f *fault) leader(ctx context.Context) (int, error) {
 	for {
 		lead, err := f.Servers.Leader(ctx)

@@ -84,7 +84,7 @@ func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
 	}
 }
 
-// Nobody ever holds: the fault is missed, never survived.
+// No client ever holds: the fault is missed, never survived.
 func TestHolderPauseMissesWithoutHolder(t *testing.T) {
 	clients := fakeClients{proc: startChild(t), holders: func() []Holding { return nil }, holds: func(Holding) bool { return false }}
 	events := runSchedule(t, t.Context(), scenario.Fault{Kind: "holder-pause", For: scenario.Duration(20 * time.Millisecond)}, 30*time.Millisecond, clients)

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Planned is one fault as it will be carried out. Whom it hits is decided when
-// it fires, among those that are there then, by its id and the seed.
+// Planned is one fault as it will be carried out. Its target is chosen when it
+// fires, among the clients or servers at that time, by its id and the seed.
 type Planned struct {
 	ID string // of its events
 	scenario.Fault

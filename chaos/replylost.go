@@ -32,11 +32,11 @@ func (replyLost) About() scenario.ActionInfo {
 
 func (replyLost) rule(*fault) faultnet.Rule { return faultnet.Rule{LoseReply: true} }
 
-// hitClient has the reply swallowed. Only the rule knows whether it did that, and tells when it is lifted: so that
-// is done as soon as the client has gone on to something else, which it does
-// when its call has returned; and if nothing was swallowed the next is waited
-// for, as long as the client is what it was chosen for. In force the rule is from
-// the moment at which it was put there.
+// hitClient drops the reply. Only the rule knows whether it did, and it reports
+// that when it is lifted. So the rule is lifted as soon as the client has gone on,
+// which it does when its call has returned. If no reply was dropped, hitClient
+// waits for the next one, as long as the target is still valid. The rule is in
+// force from the moment at which it was applied.
 func (replyLost) hitClient(ctx context.Context, f *fault, in *injection) error {
 	p := in.aim.target
 	if !p.stillValid() {

@@ -15,15 +15,15 @@ import (
 const ms = scenario.Duration(time.Millisecond)
 
 // serverRun runs one fault against fake servers.
-func serverRun(t *testing.T, f scenario.Fault, servers fakeServers, wires fakeWires) (*tape, []scenario.FaultEvent) {
+func serverRun(t *testing.T, f scenario.Fault, servers fakeServers, network fakeWires) (*tape, []scenario.FaultEvent) {
 	t.Helper()
 	played := &tape{}
-	servers.tape, wires.tape = played, played
+	servers.tape, network.tape = played, played
 	if servers.n == 0 {
 		servers.n = 3
 	}
 	events, kills := runWith(t, t.Context(), Schedule{
-		Faults: []scenario.Fault{f}, Servers: servers, Wires: wires, Journal: fakeJournal{played}, Keys: []string{"a", "b", "c", "d", "lock"},
+		Faults: []scenario.Fault{f}, Servers: servers, Wires: network, Journal: fakeJournal{played}, Keys: []string{"a", "b", "c", "d", "lock"},
 		Gate: &fakeGate{comes: 2},
 	}, time.Minute)
 	if len(kills) > 0 {
@@ -48,7 +48,7 @@ func TestServerFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault   scenario.Fault
 		servers fakeServers
-		wires   fakeWires
+		network fakeWires
 		events  []string
 		calls   string
 	}{
@@ -82,7 +82,7 @@ func TestServerFaults(t *testing.T) {
 		{fault("leader-kill"), fakeServers{cannot: map[string]error{"kill": errors.New("external")}}, fakeWires{}, miss, ""},
 		{fault("leader-kill"), fakeServers{leaders: func() (int, error) { return -1, ErrEquals }}, fakeWires{}, miss, ""},
 	} {
-		played, events := serverRun(t, tt.fault, tt.servers, tt.wires)
+		played, events := serverRun(t, tt.fault, tt.servers, tt.network)
 		calls := played.played("kill", "restart", "pause", "resume", "links", "join", "apply", "lift", "clock", "slow", "fast", "move", "close", "evict", "fill", "drain", "flush", "healthy")
 		if got := strings.Join(calls, ", "); got != tt.calls {
 			t.Errorf("%s: did %s\nwant %s", tt.fault.Kind, got, tt.calls)
@@ -150,8 +150,8 @@ func TestQuorumFaultsAreNeverHalfDone(t *testing.T) {
 	}
 }
 
-// The lead moves between the look and the injection: whoever led before is left
-// alone.
+// The lead moves between the look and the injection: the former leader is not
+// hit.
 func TestLeaderFaultsFollowTheLead(t *testing.T) {
 	played := &tape{}
 	looks := 0
@@ -184,7 +184,7 @@ func TestLeaderFaultsFollowTheLead(t *testing.T) {
 	}
 }
 
-// Nobody leads for a while: the fault waits; nobody leads to the end: it is
+// No server leads for a while: the fault waits; no server leads to the end: it is
 // missed.
 func TestLeaderFaultsWaitForALeader(t *testing.T) {
 	for _, comes := range []bool{true, false} {

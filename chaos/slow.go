@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// clientsAndServers are the targets of what connections suffer at either end.
+// clientsAndServers are the targets of faults on connections at either end.
 func clientsAndServers() []string {
 	return append(scenario.ClientTargets(), scenario.ServerTargets()...)
 }

@@ -31,7 +31,7 @@ func (p taped) Signal(sig os.Signal) error {
 	return p.Process.Signal(sig)
 }
 
-// twoWay says how what was done is told from its undoing, and of what.
+// twoWay returns the object of a call, and whether the call is an undo.
 func twoWay(call string) (what string, undo, ok bool) {
 	words := strings.Fields(call)
 	at := func(i int) string { return words[min(i, len(words)-1)] }
@@ -177,8 +177,8 @@ func TestWhoStandsStillGoesOnBeforeItsRulesAreLifted(t *testing.T) {
 	}
 }
 
-// checkUndone holds a tape against what it must show; in peace every fault that
-// was begun is ended in the journal too.
+// checkUndone checks that a tape undoes every call; with peace the journal also
+// ends every fault that it began.
 func checkUndone(t *testing.T, calls []string, peace bool) {
 	t.Helper()
 	done := map[string]int{}   // not undone yet

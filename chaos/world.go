@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/internal/faultnet"
 )
 
-// ErrEquals: nobody ever leads among these servers.
-var ErrEquals = errors.New("the servers are equals, nobody leads them")
+// ErrEquals: these servers never have a leader.
+var ErrEquals = errors.New("the servers are equals without a leader")
 
 // Servers is what the schedule needs of a scenario's servers. Nodes are counted
 // from 0. Its methods are safe for concurrent use, and return soon after their
@@ -18,8 +18,9 @@ var ErrEquals = errors.New("the servers are equals, nobody leads them")
 type Servers interface {
 	// Nodes lists the servers by name and address.
 	Nodes() []NodeName
-	// Leader tells who leads now; of a single server that serves, that one. The
-	// error is ErrEquals where nobody ever does, any other if nobody does now.
+	// Leader returns the current leader; of a single server that serves, that
+	// one. The error is ErrEquals if the servers never have a leader, any other
+	// if none leads now.
 	Leader(ctx context.Context) (int, error)
 	// Healthy answers nil when all servers serve, and stand to one another as
 	// they should.
@@ -46,7 +47,7 @@ type Servers interface {
 	CutLinks(ctx context.Context, id string, side []int, rule faultnet.Rule) (how string, err error)
 	LiftLinks(ctx context.Context, id string) (faultnet.Effect, error)
 
-	// CloseClients asks a node to close its clients' connections, and tells how
+	// CloseClients makes a node close its clients' connections, and returns how
 	// many it closed.
 	CloseClients(ctx context.Context, node int) (int, error)
 	// SlowDisk makes every fsync of a node take longer by so much, until
@@ -57,7 +58,7 @@ type Servers interface {
 	// the machine's; 0 sets it right.
 	SetClock(ctx context.Context, node int, by time.Duration) (how string, err error)
 	// Evict fills a node's memory until it has evicted the key, and takes the
-	// filling out again. The error tells that the key is there still.
+	// filling out again. It returns an error if the key is still there.
 	Evict(ctx context.Context, node int, key string) (how string, err error)
 	// Fill takes a node's room away, until Drain, and returns when it has refused
 	// a write.
@@ -75,13 +76,13 @@ type NodeName struct{ Name, Address string }
 // has ended.
 type Wires interface {
 	// Apply puts a rule between clients and addresses (none of either: all of
-	// them), under id, and returns when it is in force: how tells by what
+	// them), under id, and returns when it is in force. how names the
 	// mechanism. An id that was lifted may be used again. For a cut-kill the
 	// client's process stands still while Apply is called, so that its answer
 	// cannot be waited for.
 	Apply(ctx context.Context, id string, clients []uint32, addresses []string, rule faultnet.Rule) (how string, err error)
-	// Lift takes away what Apply put, and tells what it did. Clients that are
-	// dead by now need not answer.
+	// Lift removes the rule that Apply put, and returns its effect. Clients that
+	// are dead by now need not answer.
 	Lift(ctx context.Context, id string) (Effect, error)
 	// Peers are the addresses that a client is connected to now.
 	Peers(ctx context.Context, client uint32) ([]string, error)
@@ -97,8 +98,8 @@ type Effect struct {
 	Packets int64
 }
 
-// Journal keeps, where it survives this process, what has to be healed should
-// nobody live to do it.
+// Journal lists, where it survives this process, the faults to heal if this
+// process dies.
 type Journal interface {
 	// Begin notes a fault before it is injected: what it is, and which processes
 	// it leaves stopped. The error forbids the injection.
