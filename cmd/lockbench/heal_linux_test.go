@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// deadRun makes the folder of a run whose process is dead, in the midst of a
-// fault.
+// deadRun makes the folder of a run whose process died during a fault.
 func deadRun(t *testing.T, temp string) string {
 	t.Helper()
 	dir := filepath.Join(temp, fmt.Sprintf("lockbench-%d", os.Getuid()), "r0123abcd")

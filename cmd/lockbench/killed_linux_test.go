@@ -24,8 +24,8 @@ import (
 var (
 	killCount   = flag.Int("kills", 3, "TestKilledRunLeavesNothing: how many runs it kills")
 	killProgram = flag.String("kill-program", "lockbench", "the lockbench that it kills; by default this test binary")
-	killFaults  = flag.String("kill-faults", "holder-pause,holder-kill,step-pause", "the faults that the runs suffer, in turn, by comma")
-	killRecipes = flag.String("kill-recipes", "redis/token", "the recipes that they run, in turn, by comma; after a colon the topology, if not single")
+	killFaults  = flag.String("kill-faults", "holder-pause,holder-kill,step-pause", "comma-separated faults, one per run in turn")
+	killRecipes = flag.String("kill-recipes", "redis/token", "comma-separated recipes, one per run in turn; after a colon the topology, if not single")
 	killSuite   = flag.String("kill-suite", "", "a suite or a suite file to run instead")
 	killSpread  = flag.Duration("kill-spread", 20*time.Second, "of a suite: kill it within this time of its start")
 	killSeed    = flag.Uint64("kill-seed", 1, "decides the moments")
@@ -59,16 +59,16 @@ type killed struct {
 	clear        time.Duration // from the kill until nothing was left
 	processes    int           // that there were when it was killed
 	checks       []string      // exit codes, by scenario
-	faults       []string      // faults in force, as the watchdog told
+	faults       []string      // faults in force, as the watchdog reported
 	network      bool          // it had a network of its own
 	refused      string        // why there was nothing to kill
 	wrong        []string
 }
 
-// TestKilledRunLeavesNothing kills lockbench by SIGKILL in the midst of its
-// faults, and looks for what it leaves: processes, network namespaces, mounts,
-// temporary files; the history must be readable. Each run has a folder of its
-// own for temporary files, which marks all that it starts.
+// TestKilledRunLeavesNothing kills lockbench by SIGKILL during its faults, and
+// looks for leftovers: processes, network namespaces, mounts, temporary files.
+// The history must be readable. Each run has its own folder for temporary files,
+// which marks all processes that it starts.
 //
 // make prove-heal runs it at length.
 func TestKilledRunLeavesNothing(t *testing.T) {
@@ -100,7 +100,7 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 	t.Log("\n" + killTable(table))
 	for fault, why := range refused {
 		if kills[fault] == 0 {
-			t.Errorf("no run was killed in the midst of %s; the last one was refused: %s", fault, why)
+			t.Errorf("no run was killed during %s; the last one was rejected: %s", fault, why)
 		}
 	}
 	if len(table) < *killCount {
@@ -119,7 +119,7 @@ func nextRun(i int) (fault, what string, args []string) {
 	return fault, recipe + " " + fault, oneFault(recipe, fault)
 }
 
-// oneFault are the arguments of a short run with a fault in its midst.
+// oneFault are the arguments of a short run with a fault in its middle.
 func oneFault(recipe, fault string) []string {
 	recipe, topology, ok := strings.Cut(recipe, ":")
 	if !ok {
@@ -288,7 +288,7 @@ func recorded(dir string) (found bool) {
 	return found
 }
 
-// faultInForce: a log of faults tells of one that was injected.
+// faultInForce reports whether a fault log has a fault that was injected.
 func faultInForce(results string) bool {
 	logs, _ := filepath.Glob(filepath.Join(results, "*", scenario.DirScenarios, "*", scenario.FileFaults))
 	return slices.ContainsFunc(logs, func(f string) bool {

@@ -20,7 +20,7 @@ type listedFault struct {
 	Targets   []string `json:"targets"`
 	Summary   string   `json:"summary"`
 	Mechanism string   `json:"mechanism"`
-	// Backends whose servers can suffer it, in some topology; of server faults.
+	// Backends whose servers support it, in some topology; of server faults.
 	Backends []string `json:"backends,omitempty"`
 	// Unavailable says why it cannot be done here.
 	Unavailable string `json:"unavailable,omitempty"`
@@ -41,7 +41,7 @@ func faults() faultList {
 	return list
 }
 
-// listing tells of an action as it is on this machine.
+// listing describes an action on this machine.
 func listing(a scenario.ActionInfo, kernel error) listedFault {
 	f := listedFault{Group: a.Group, Action: a.Name, Targets: a.Targets, Summary: a.Summary, Mechanism: mechanism(a, kernel)}
 	if err := run.Unavailable(scenario.Scenario{Faults: []scenario.Fault{{Kind: kindOf(a)}}}); err != nil {
@@ -82,8 +82,8 @@ func mechanism(a scenario.ActionInfo, kernel error) string {
 	return fmt.Sprintf("%s (the kernel cannot here: %v)", a.Means, kernel)
 }
 
-// whom says whom an action can hit, shortly.
-func whom(targets []string) string {
+// targetsOf shortens the list of the targets that an action can hit.
+func targetsOf(targets []string) string {
 	has := func(t string) bool { return slices.Contains(targets, t) }
 	var words []string
 	if has(scenario.TargetHolder) {
@@ -101,7 +101,7 @@ func whom(targets []string) string {
 	return strings.Join(words, ", ")
 }
 
-// listFaults prints what faults there are, by group, each with whom it can hit.
+// listFaults prints the faults by group, each with its possible targets.
 func (a *app) listFaults(format string) error {
 	list := faults()
 	if format == "json" {
@@ -149,7 +149,7 @@ func (a *app) listFaults(format string) error {
 			group = f.Group
 			b.WriteString("\n" + heads[group] + "\n")
 		}
-		text := fmt.Sprintf("%s. Hits: %s. By: %s.", f.Summary, whom(f.Targets), f.Mechanism)
+		text := fmt.Sprintf("%s. Hits: %s. By: %s.", f.Summary, targetsOf(f.Targets), f.Mechanism)
 		if n := len(f.Backends); n > 0 && n < len(cluster.Backends()) {
 			text += fmt.Sprintf(" Of: %s.", strings.Join(f.Backends, ", "))
 		}

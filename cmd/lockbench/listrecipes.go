@@ -32,7 +32,7 @@ type listedRecipe struct {
 	Requests   []string `json:"requests"`
 	Topologies []string `json:"topologies"`
 	// Apart lists topologies on which each server grants the lock on its own.
-	Apart []string `json:"apart,omitempty"`
+	GrantsPerServer []string `json:"apart,omitempty"`
 }
 
 // exampleTTL is the TTL of the listed takeover bounds; every backend serves it.
@@ -42,7 +42,7 @@ func describeRecipe(i impls.Info) listedRecipe {
 	l := listedRecipe{
 		ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Fails: i.Fails, Bound: string(i.Bound),
 		Has: texts(inOrder(i.Properties)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
-		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), Apart: i.GrantsPerServer,
+		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), GrantsPerServer: i.GrantsPerServer,
 	}
 	if i.Takeover != nil {
 		l.Takeover = i.Takeover(exampleTTL).String()
@@ -140,7 +140,7 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 			}
 			facts = append(facts, []struct{ name, text string }{
 				{"takeover bound: ", takeover}, {"steps: ", strings.Join(steps, ", ") + "; for every recipe: " + strings.Join(scenario.Places(), ", ")},
-				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"each server grants the lock on its own on: ", strings.Join(r.Apart, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
+				{"topologies: ", strings.Join(r.Topologies, ", ")}, {"each server grants the lock on its own on: ", strings.Join(r.GrantsPerServer, ", ")}, {"counted requests: ", strings.Join(r.Requests, ", ")},
 			}...)
 		}
 		beside := !below

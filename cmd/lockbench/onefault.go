@@ -20,11 +20,11 @@ type wholeFault struct {
 	Name string `json:"name"` // leader-kill, or kill
 	listedFault
 	Parameters []scenario.Entry `json:"parameters"`
-	Sufferers  []sufferer       `json:"sufferers"`
+	Support    []support        `json:"sufferers"`
 }
 
-// sufferer tells whether the servers of a backend can suffer a fault.
-type sufferer struct {
+// support describes whether the servers of a backend support a fault.
+type support struct {
 	Backend    string   `json:"backend"`
 	Topologies []string `json:"topologies"`
 	Why        string   `json:"why,omitempty"` // they cannot
@@ -73,7 +73,7 @@ func wholly(name string) []wholeFault {
 			kind, _ = chaos.ParseKind(kindOf(action))
 		}
 		if a == kind.Action && (whole || action.Name == name) {
-			f.Parameters, f.Sufferers = parameters(kind), sufferers(kind)
+			f.Parameters, f.Support = parameters(kind), supportOf(kind)
 			list = append(list, f)
 		}
 	}
@@ -125,15 +125,15 @@ func parameters(k scenario.FaultKind) []scenario.Entry {
 	return list
 }
 
-// sufferers tells of each backend on which of its topologies a fault can be, by
-// default settings, and why not on the others.
-func sufferers(k scenario.FaultKind) []sufferer {
-	var list []sufferer
+// supportOf lists for each backend the topologies that support a fault with
+// default settings, and why the others do not.
+func supportOf(k scenario.FaultKind) []support {
+	var list []support
 	add := func(backend, topology, why string) {
-		i := slices.IndexFunc(list, func(s sufferer) bool { return s.Backend == backend && s.Why == why })
+		i := slices.IndexFunc(list, func(s support) bool { return s.Backend == backend && s.Why == why })
 		if i < 0 {
 			i = len(list)
-			list = append(list, sufferer{Backend: backend, Why: why})
+			list = append(list, support{Backend: backend, Why: why})
 		}
 		if !slices.Contains(list[i].Topologies, topology) {
 			list[i].Topologies = append(list[i].Topologies, topology)
@@ -186,7 +186,7 @@ func (f wholeFault) print(b *strings.Builder, width int) {
 	}
 	for _, can := range []bool{true, false} {
 		subject := map[bool]string{true: "suffered by", false: "not by"}[can]
-		for _, s := range f.Sufferers {
+		for _, s := range f.Support {
 			if (s.Why == "") != can {
 				continue
 			}

@@ -114,9 +114,9 @@ func surprising(r scenario.Result) bool {
 }
 
 // undecided are the recipes of scenarios that were not as expected on a machine
-// of which lockbench warns that it was busy: then times, and what hangs on them,
-// say more about the machine than about the lock. None if anything else was
-// wrong: a sound lock that was unsafe, or broke its promise, is never excused.
+// that was busy, according to a warning of lockbench: then times depend on the
+// machine more than on the lock. None if anything else was wrong: a sound lock
+// that was unsafe, or broke its guarantee, always counts as wrong.
 func (o *outcome) undecided() []string {
 	var recipes []string
 	for _, r := range o.doc.Scenarios {
@@ -153,7 +153,7 @@ func shares(list []scenario.Scenario) map[string][]string {
 	}
 	divided := map[string][]string{}
 	for backend, recipes := range byBackend {
-		// The longest first, each to whom has less to do.
+		// The longest first, each to the part with less work.
 		slices.SortFunc(recipes, func(a, b string) int { return cmp.Compare(takes[b], takes[a]) })
 		var first, second time.Duration
 		for _, r := range recipes {

@@ -58,8 +58,8 @@ type ActionInfo struct {
 	AboutHold bool
 	// KeepsLeader: the leader of the servers leads on.
 	KeepsLeader bool
-	// KeepsServing: whom it hits works on as before, so that it excuses no client
-	// from being granted the lock.
+	// KeepsServing: the target works on as before, so clients must still be
+	// granted the lock.
 	KeepsServing bool
 	// Forgets: servers that do not agree on locks lose those that they granted.
 	Forgets bool

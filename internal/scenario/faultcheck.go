@@ -33,8 +33,8 @@ type faultCheck struct {
 	about ActionInfo
 }
 
-// checkFaults checks a schedule; origin tells which fault of the specification
-// each comes from.
+// checkFaults checks a schedule; origin maps each fault to its fault of the
+// specification.
 func checkFaults(f *findings, sc Scenario, r RecipeFacts, origin []int) {
 	if r.actions == nil {
 		return // nothing is known of faults
@@ -174,7 +174,7 @@ func (c faultCheck) quantities() {
 	}
 }
 
-// target checks that there is somebody to hit.
+// target checks that the fault has a target.
 func (c faultCheck) target() {
 	k, sc := c.kind, c.sc
 	switch sc.Workload.Kind {

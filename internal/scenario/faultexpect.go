@@ -1,12 +1,12 @@
 package scenario
 
-// Under a fault an answer is expected only where whoever knows the recipe and
-// its servers can tell it. What would be the user's question is left open: an
-// answer that is merely likely must not fail a suite.
+// Under a fault an answer is expected only where it follows from the recipe and
+// its servers. Other answers are left open: an answer that is merely likely must
+// not fail a suite.
 
-// underFaults is what is expected of a recipe under all faults of a scenario,
-// where it would answer calm without them: of each answer the worst that one of
-// them promises, and nothing where one leaves it open.
+// underFaults returns the answers expected of a recipe under all faults of a
+// scenario; calm are those without faults. Each answer is the worst that one of
+// the faults allows, and open if one of them leaves it open.
 func underFaults(sc Scenario, r RecipeFacts, calm Expect) Expect {
 	e := calm
 	for _, f := range sc.Faults {

@@ -57,7 +57,7 @@ func TestExpectationsUnderFaults(t *testing.T) {
 		{[]string{"b/mute"}, short + ", faults: holder-pause", e("unsafe", "", "live")},
 		{[]string{"b/mute"}, short + ", faults: holder-kill", e("safe", "", "live")},
 		{all[:1], long + ", faults: holder-cut", e("unsafe", "kept", "live")},
-		{all[1:2], long + ", faults: holder-cut", e("", "kept", "live")}, // it may be told in time
+		{all[1:2], long + ", faults: holder-cut", e("", "kept", "live")}, // the loss may be reported in time
 		{all[:1], "workload: {kind: hot-key, hold: 5s, watch_lease: true}, faults: holder-cut", e("safe", "kept", "live")},
 		{all[2:3], long + ", faults: holder-cut", e("safe", "kept", "")}, // no server sees its end
 		{all[2:3], long + ", faults: holder-refuse", e("", "", "")},
@@ -81,7 +81,7 @@ func TestExpectationsUnderFaults(t *testing.T) {
 
 		{all[:2], short + ", topology: quorum, faults: leader-pause", e("safe", "kept", "live")}, // the others elect a leader
 		{all[:2], short + ", topology: quorum, faults: follower-pause", e("safe", "kept", "live")},
-		{all[:2], short + ", faults: leader-pause", e("safe", "kept", "")}, // nobody else serves
+		{all[:2], short + ", faults: leader-pause", e("safe", "kept", "")}, // no other server serves
 		{all[:2], short + ", topology: quorum, faults: majority-pause", e("safe", "kept", "")},
 		{all[:2], short + ", topology: quorum, faults: leader-kill", e("", "", "")}, // it has forgotten
 		{all[:2], short + ", topology: quorum, servers: {b: {durable: yes}}, faults: minority-kill", e("safe", "kept", "live")},

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// FaultKind is the name of a fault taken apart: whom it hits, and what it does
-// to them. It is written TARGET-ACTION: "holder-pause", "leader-kill",
-// "node:2-cut". The zero value is no fault.
+// FaultKind is the parsed name of a fault: its target and its action. It is
+// written TARGET-ACTION: "holder-pause", "leader-kill", "node:2-cut". The zero
+// value is no fault.
 type FaultKind struct {
 	Target string
 	Action FaultAction

@@ -16,7 +16,7 @@ func TestEveryFaultIsListed(t *testing.T) {
 	listed := map[string]bool{}
 	for _, f := range chaos.Actions().Faults() {
 		if listed[f.Name] || f.Summary == "" {
-			t.Errorf("%s is listed twice, or without a word about it", f.Name)
+			t.Errorf("%s is listed twice, or has no summary", f.Name)
 		}
 		listed[f.Name] = true
 		k, ok := chaos.ParseKind(f.Name)
@@ -203,8 +203,8 @@ func TestNoServerBeyondTheTopologys(t *testing.T) {
 	}
 }
 
-// What servers cannot suffer is refused with their own reason.
-func TestServersSayWhatTheyCannotSuffer(t *testing.T) {
+// A fault that servers do not support is rejected with the backend's reason.
+func TestUnsupportedFaultsOfServers(t *testing.T) {
 	facts := scenario.RecipeFacts{
 		ID: "a/b", Backend: "a", Bound: "ttl", Topologies: []string{"single"},
 		CanFault: func(topology string, k scenario.FaultKind, settings map[string]string) error {

@@ -47,10 +47,10 @@ func aimsAtClient(sc Scenario, k FaultKind) bool {
 func OutlivesLease(ttl Duration) Duration { return 2*ttl + Duration(2*time.Second) }
 
 // resolveFaults fills in what the schedule leaves open, in the order of the
-// times; origin tells which of specs each comes from. Where a takeover says
-// nothing it has one kill, at a time that the seed decides, so that what is
-// counted by the clock (a server's own tick, a session's renewals) is met
-// anywhere. Faults that are repeated have until window for it.
+// times; origin maps each fault to its spec. A takeover without faults gets one
+// kill, at a time that the seed decides, so that it comes at any point of a
+// server's tick or of a session's extensions. Repeated faults have until window
+// for it.
 func resolveFaults(specs []FaultSpec, sc Scenario, r RecipeFacts, window Duration) (list []Fault, origin []int) {
 	if sc.Workload.Kind == Takeover && specs == nil {
 		span := uint64(max(1, sc.TTL.D()/4/time.Millisecond))
@@ -144,10 +144,10 @@ const electionRoom = Duration(3 * time.Second)
 // others have left it behind and sent it the rest.
 const rejoinRoom = Duration(15 * time.Second)
 
-// recovery is the time that must be left after a fault's end for what follows
-// to be seen: the paused holder ends its hold, and somebody else gets the lock,
-// of a dead one, or one whose release nobody heard, within the recipe's bound. A
-// lock that nothing ends is watched for two TTLs.
+// recovery is the time that must be left after a fault's end to observe its
+// effects: the paused holder ends its hold, and another client gets the lock. If
+// the holder died or its release did not arrive, that takes up to the recipe's
+// bound. A lock without a bound is watched for two TTLs.
 func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 	rest := max(Duration(2*time.Second), 2*Duration(sc.Workload.longestHold()))
 	if !k.OnClient() {
