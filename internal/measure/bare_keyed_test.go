@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// TestBareKeyedOfAllShapes: whatever shape a history has, and whatever it is
-// judged by, key by key the answers are those of the whole, witnesses included.
+// TestBareKeyedOfAllShapes: for histories of any shape and any model, the answers
+// key by key are those of the whole history, witnesses included.
 func TestBareKeyedOfAllShapes(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(71, 72))

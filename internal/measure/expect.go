@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// compare holds the result against what was expected. A certain contradiction
-// makes it false whatever else is in doubt; a doubt, or a fault that missed,
+// compare compares the result with the expectation. A certain contradiction makes
+// it false even if other answers are in doubt; a doubt, or a fault that missed,
 // makes it null.
 func (d *derivation) compare() {
 	r := &d.result
@@ -68,7 +68,7 @@ func (d *derivation) surpriseIncomplete() bool {
 	return why != ""
 }
 
-// conclude sets the answer: what is wrong is wrong whatever else is open.
+// conclude sets the answer: a wrong answer counts even if another one is open.
 func (d *derivation) conclude(wrong, open bool) {
 	switch {
 	case wrong:

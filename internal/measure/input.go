@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// input is everything a scenario's folder says.
+// input is the content of a scenario's folder.
 type input struct {
 	scenario scenario.Scenario
 	info     impls.Info

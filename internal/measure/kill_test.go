@@ -109,7 +109,7 @@ func TestKilledHolderOfNoBound(t *testing.T) {
 	if r.AsExpected == nil || !*r.AsExpected {
 		t.Errorf("as expected %v: %v", r.AsExpected, r.Surprises)
 	}
-	// One that is let go in time is live even so.
+	// A lock that is released in time is live.
 	s = newStory(info, 2)
 	s.hold(0, "a", 10, 12, 20)
 	s.hold(1, "b", 15, 25, 30)

@@ -26,7 +26,7 @@ func (d *derivation) paused() []checker.Interval {
 		}
 		list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
 	}
-	for _, x := range d.excuses() {
+	for _, x := range d.exceptions() {
 		for _, s := range d.history.Streams {
 			if s.Client != history.Controller {
 				list = append(list, checker.Interval{Client: s.Client, From: x.from, To: x.to})
@@ -45,9 +45,9 @@ func (d *derivation) lasted(f fault) int64 {
 	return f.end()
 }
 
-// excuse is a time in which a fault on servers excuses everybody from being
-// granted anything.
-type excuse struct {
+// livenessException is a time in which a fault on servers permits that no client
+// is granted a lock.
+type livenessException struct {
 	fault    fault
 	from, to int64
 	over     int64 // when the fault was, without the request's time after it
@@ -55,15 +55,15 @@ type excuse struct {
 	rest     rest
 }
 
-// excuses lists them, in the order of the faults.
-func (d *derivation) excuses() []excuse {
-	var list []excuse
+// exceptions lists them, in the order of the faults.
+func (d *derivation) exceptions() []livenessException {
+	var list []livenessException
 	for _, f := range d.faults {
 		if f.what.OnClient() || f.injected == 0 || f.what.About().KeepsServing {
 			continue
 		}
 		// Everybody needs a request's time to notice that servers are back.
-		x := excuse{fault: f, from: f.injected, over: d.lasted(f)}
+		x := livenessException{fault: f, from: f.injected, over: d.lasted(f)}
 		x.to = x.over + int64(d.scenario.Timeout)
 		if x.rest, x.bounded = d.recovers(f); !x.bounded {
 			list = append(list, x)
@@ -82,9 +82,9 @@ func (d *derivation) excuses() []excuse {
 // why; "" if none.
 func (d *derivation) leftOut() string {
 	var b strings.Builder
-	var away []excuse
+	var away []livenessException
 	seen := map[scenario.FaultKind]bool{}
-	for _, x := range d.excuses() {
+	for _, x := range d.exceptions() {
 		switch {
 		case !x.bounded:
 			away = append(away, x)
@@ -93,7 +93,7 @@ func (d *derivation) leftOut() string {
 			fmt.Fprintf(&b, "; %s left servers enough to go on, so of it no more is left out than %s: %s", x.fault.what, length(int64(x.rest.within())), x.rest)
 		}
 	}
-	slices.SortFunc(away, func(a, b excuse) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(away, func(a, b livenessException) int { return cmp.Compare(a.from, b.from) })
 	var sum, until int64
 	for _, x := range away { // which may overlap
 		sum += max(0, x.over-max(x.from, until))
@@ -105,12 +105,12 @@ func (d *derivation) leftOut() string {
 	return b.String()
 }
 
-// blamed names the faults on servers that a lock did not recover from in time: of
-// those it had to, the ones whose excuse had ended when the key was stuck.
+// blamed names the faults on servers that a lock did not recover from in time:
+// the faults whose exception had ended when the key was stuck.
 func (d *derivation) blamed(stuck checker.StuckPeriod) string {
 	var b strings.Builder
 	last := ""
-	for _, x := range d.excuses() {
+	for _, x := range d.exceptions() {
 		if !x.bounded || x.fault.id == last || x.from >= stuck.To || max(x.to, x.over) < stuck.From {
 			continue
 		}

@@ -192,7 +192,7 @@ func TestSilenceIsNoticedLate(t *testing.T) {
 	}
 }
 
-// Servers that are hit one after another excuse each time anew.
+// Servers that are hit one after another are a liveness exception each time.
 func TestLivenessExceptionOfEachServer(t *testing.T) {
 	f := fault{id: "each-pause-1", what: kindOf(t, "each-pause"), injected: 1000, healing: 30 * sec, rounds: []int64{1000, 10 * sec, 20 * sec}}
 	in := &input{info: enduring("etcd"), cluster: three("etcd"), history: &history.History{Streams: []history.Stream{{Client: 3}}}}

@@ -142,7 +142,7 @@ func TestNumbers(t *testing.T) {
 	if r.Acquired != 5 || r.Failed != 1 || r.Unknown != 1 {
 		t.Errorf("acquired %d, failed %d, unknown %d", r.Acquired, r.Failed, r.Unknown)
 	}
-	// Who asked in the warm-up is in no rate, but had the lock in the first second.
+	// An acquire from the warm-up counts in no rate, but its grant was in the first second.
 	if *r.Throughput != 0.5 || len(r.PerSecond) != 10 || r.PerSecond[0] != 5 || r.PerSecond[1] != 1 || r.PerSecond[9] != 0 {
 		t.Errorf("throughput %v, per second %v", *r.Throughput, r.PerSecond)
 	}
@@ -182,7 +182,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// What every null field owes.
+// Every null field has a reason.
 func TestNullsHaveReasons(t *testing.T) {
 	r := newStory(leased(), 1).result()
 	v := reflect.ValueOf(r)
@@ -257,7 +257,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// What the clocks leave open is counted as a person would.
+// A warning counts the pairs whose overlap the clocks leave open, in the singular
+// or plural.
 func TestUncertainOverlapsAreCounted(t *testing.T) {
 	for n, want := range map[int]string{1: "whether 1 more pair of holds overlapped", 2: "whether 2 more pairs of holds overlapped"} {
 		s := newStory(leased(), 2)

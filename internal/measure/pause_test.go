@@ -79,7 +79,7 @@ func TestPausedHolder(t *testing.T) {
 	}
 }
 
-// The very same history without a lease is no excuse, but a broken promise.
+// Without a lease, the same history is a broken guarantee.
 func TestPauseExplainsNoMutex(t *testing.T) {
 	info := leased()
 	info.Bound, info.Fencing = impls.BoundConnection, false
@@ -92,8 +92,8 @@ func TestPauseExplainsNoMutex(t *testing.T) {
 	}
 }
 
-// A fault that hit nothing is missed, whatever the log says, and decides
-// nothing.
+// A fault that hit nothing is missed even if the log shows an effect, and
+// decides nothing.
 func TestMissedFault(t *testing.T) {
 	for _, tc := range []struct {
 		name string

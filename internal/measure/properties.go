@@ -20,7 +20,7 @@ func properties(dir string, in *input) (scenario.Result, error) {
 	if err := readJSON(filepath.Join(dir, scenario.FileProperties), &r.Properties); err != nil {
 		return scenario.Result{}, err
 	}
-	// Nothing of what a load shows was measured, whatever it is called.
+	// No figure of a load was measured.
 	v := reflect.ValueOf(*r)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")

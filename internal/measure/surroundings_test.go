@@ -75,8 +75,8 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// Who had let go as it believed, and whose release was confirmed when the lock
-// was another's, held nothing together with that one: there is no length.
+// A client that had recorded its loss, and whose release was confirmed when another
+// client held the lock, did not overlap it: there is no length.
 func TestWitnessHasNoNegativeLength(t *testing.T) {
 	s := newStory(leased(), 2)
 	s.call(0, "a", history.KindAcquire, history.Held, 10, 40).Fence = 1

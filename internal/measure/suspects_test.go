@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// TestApart: where each server grants by itself, that explains what no fault does;
-// the same lock on one server has no such excuse.
+// TestApart: if each server grants by itself, that explains violations without a
+// fault; it does not for the same lock on one server.
 func TestApart(t *testing.T) {
 	info := impls.Info{Topologies: []string{"single", "galera"}, GrantsPerServer: []string{"galera"}}
 	for topology, want := range map[string]int{"single": 0, "galera": 1} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Beyond these a number says more about the machine than about the lock.
+// Beyond these a number depends more on the machine than on the lock.
 const (
 	saturatedShare  = 0.75 // of the machine's CPU, used by the workers alone
 	busyShare       = 0.9  // of the machine's CPU, used by all

@@ -184,8 +184,8 @@ func TestTokensOfATopology(t *testing.T) {
 	}
 }
 
-// A fault at the step releasing hit only who had a release under way until the
-// fault was in force.
+// A fault at the step releasing hit only a client whose release was under way
+// until the fault was in force.
 func TestFaultsAtTheRelease(t *testing.T) {
 	names := newStory(leased(), 3)
 	lost := &scenario.WireEffect{LostBytes: 5, Broken: 1}
