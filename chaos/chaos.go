@@ -27,8 +27,8 @@ type Holding struct {
 type Clients interface {
 	// Holders lists the clients that hold a lock at this moment, by client.
 	Holders() []Holding
-	// Waiters lists those that wait for one, who has waited longest first; their
-	// Since is when they asked.
+	// Waiters lists the waiting clients, the longest wait first; their Since is
+	// when they sent the request.
 	Waiters() []Holding
 	// Idle lists those that live and neither hold nor wait.
 	Idle() []uint32
@@ -76,7 +76,7 @@ type Kill struct {
 	PID   int
 }
 
-// Available says why a kind of fault cannot be injected on this machine, or
+// Available returns why a kind of fault cannot be injected on this machine, or
 // nil. Whether given servers support it is another question.
 func Available(kind string) error {
 	k, ok := ParseKind(kind)
@@ -106,8 +106,8 @@ type Schedule struct {
 	Journal    Journal       // nil: faults that this process cannot heal stay
 	Keys       []string      // their names, by key
 	TTL        time.Duration // of the clients' leases
-	// Takeover says that a kill may hit all clients of a process, since those
-	// beside a holder are holders too.
+	// Takeover: a kill may hit all clients of a process, since all of them are
+	// holders.
 	Takeover bool
 }
 
@@ -204,8 +204,8 @@ func (f *fault) live(ctx context.Context) (err error) {
 		return err
 	}
 	if err := f.sustain(ctx, in); err != nil {
-		// The run is over: the stack heals it, the latest first. But who stands
-		// still goes on at once, since others' rules are lifted by the client.
+		// The run is over: the stack heals it, the latest first. But a stopped
+		// client goes on at once, since it lifts the rules of other clients.
 		if f.stopsClient() {
 			return in.close(ctx)
 		}

@@ -17,7 +17,7 @@ type claim struct {
 // errClaimed: another fault has claimed the target.
 var errClaimed = errors.New("is in the hands of")
 
-// claims are who has what in hand. It is safe for concurrent use.
+// claims maps resources to the faults that use them. It is safe for concurrent use.
 type claims struct {
 	mu    sync.Mutex
 	taken []taken

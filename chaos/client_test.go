@@ -254,8 +254,8 @@ func TestFaultsWithoutAWorld(t *testing.T) {
 	}
 }
 
-// A heal that fails is an error that says what is left, and is not noted as
-// healed anywhere.
+// A failed heal is an error that names what is left, and is not recorded as
+// healed.
 func TestAHealThatFails(t *testing.T) {
 	played := &tape{meddle: func(call string) error {
 		if strings.HasPrefix(call, "lift") {

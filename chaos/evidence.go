@@ -12,7 +12,7 @@ import (
 type Evidence interface {
 	// Neighbour is another client in the process of the one that was hit.
 	Neighbour() (client uint32, ok bool)
-	// Alive says what the client that was hit did after its death, or "".
+	// Alive describes what the client that was hit did after its death, or "".
 	Alive() string
 	// Rejected reports whether a request failed, or its outcome is unknown, while
 	// the fault was in force.
@@ -23,7 +23,7 @@ type Evidence interface {
 
 // evidenced is an action whose effect the records must show, besides its target.
 type evidenced interface {
-	// missed says why they do not, or "".
+	// missed returns why they do not, or "".
 	missed(Evidence) string
 }
 
@@ -32,7 +32,7 @@ type noticed interface {
 	noticed(scenario.WireEffect) bool
 }
 
-// Unnoticed says why no client or server can have noticed what a fault did to
+// Unnoticed returns why no client or server can have noticed a fault on
 // connections, or "". A nil effect is not on record.
 func Unnoticed(k scenario.FaultKind, effect *scenario.WireEffect) string {
 	about := k.About()
@@ -52,8 +52,8 @@ func Unnoticed(k scenario.FaultKind, effect *scenario.WireEffect) string {
 	return ""
 }
 
-// Missed says why the records do not show that a fault's action did what it is
-// to do, or "". Whether it hit the right target is another question.
+// Missed returns why the records do not show the effect of a fault's action, or
+// "". Whether it hit the right target is another question.
 func Missed(k scenario.FaultKind, e Evidence) string {
 	if a, ok := k.Action.(evidenced); ok {
 		return a.missed(e)
@@ -61,7 +61,7 @@ func Missed(k scenario.FaultKind, e Evidence) string {
 	return ""
 }
 
-// ownProcess says who else was stopped with a client, or "".
+// ownProcess names the other clients that were stopped with a client, or "".
 func ownProcess(e Evidence) string {
 	if other, ok := e.Neighbour(); ok {
 		return fmt.Sprintf("its process hosted client %d as well, which was stopped too", other)

@@ -72,7 +72,7 @@ func (f *fault) meant() bool {
 	return f.kind.Target == scenario.TargetStep || holds && f.seeksHolder()
 }
 
-// seeksHolder reports whether the fault finds its target by who holds a lock.
+// seeksHolder reports whether the fault finds its target by the holder of a lock.
 func (f *fault) seeksHolder() bool {
 	return f.kind.OnHolder() || f.kind.Target == scenario.TargetServing || f.about.AboutHold
 }

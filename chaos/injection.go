@@ -115,8 +115,8 @@ func (in *injection) record() error {
 	return errors.Join(err, f.log(e))
 }
 
-// close undoes all steps, the last first, whatever fails. The error names what is
-// left. A second close does nothing.
+// close undoes all steps, the last first, even if some fail. The error names what
+// is left. A second close does nothing.
 func (in *injection) close(ctx context.Context) error {
 	f := in.fault
 	if !f.undo.remove(in) {
@@ -158,7 +158,7 @@ func (in *injection) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wayBack says what the heal will do.
+// wayBack describes what the heal will do.
 func (in *injection) wayBack() string {
 	var parts []string
 	for _, s := range slices.Backward(in.steps) {

@@ -116,8 +116,8 @@ func TestStepKill(t *testing.T) {
 	}
 }
 
-// Whatever keeps a step's fault from hitting is a miss with its reason, and
-// leaves no client at the gate.
+// A step's fault that cannot hit is a miss with its reason, and leaves no client
+// at the gate.
 func TestStepFaultsThatMiss(t *testing.T) {
 	over, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond) // while the fault waits, or before
 	defer cancel()

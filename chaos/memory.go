@@ -65,7 +65,7 @@ func (flush) Expect(scenario.Situation) scenario.Expect { return anything() }
 
 func (flush) cause(s Suspicion) string { return s.Where + " was told to forget its locks" }
 
-// full leaves a server no room, so that it rejects whatever takes more.
+// full leaves a server no room, so that it rejects requests that need more.
 type full struct{}
 
 func (full) About() scenario.ActionInfo {

@@ -14,7 +14,7 @@ import (
 const (
 	leaderLook = 50 * time.Millisecond
 	// leaderAside is how long a fault that aims at no leader waits for the
-	// servers to say who it is.
+	// servers to report their leader.
 	leaderAside = 500 * time.Millisecond
 )
 
@@ -187,7 +187,7 @@ func (f *fault) leaderAside(ctx context.Context) int {
 	return lead
 }
 
-// byLead reports whether the servers were chosen by who leads.
+// byLead reports whether the servers were chosen by which one leads.
 func (f *fault) byLead(a aim) bool {
 	switch f.kind.Target {
 	case scenario.TargetLeader, scenario.TargetFollower, scenario.TargetMinority, scenario.TargetMajority:

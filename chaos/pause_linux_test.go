@@ -68,8 +68,8 @@ func TestHolderPauseStopsAndContinues(t *testing.T) {
 	}
 }
 
-// The holder let go between the look and the stop: it must go on, and the
-// fault must try again.
+// The holder released the lock between the look and the stop: it must go on, and
+// the fault must try again.
 func TestHolderPauseRetriesWhenTheHolderLetGo(t *testing.T) {
 	c := startChild(t)
 	looks := 0

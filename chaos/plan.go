@@ -30,7 +30,7 @@ func plan(faults []scenario.Fault) []Planned {
 	return list
 }
 
-// When says in words at what moment the fault fires.
+// When describes at what moment the fault fires.
 func (p Planned) When() string {
 	when := "at " + p.At.String()
 	if p.Step != "" || p.After > 0 {
@@ -49,8 +49,8 @@ func (p Planned) When() string {
 	return when
 }
 
-// How says in words how long and how hard the fault is; "" for one that only
-// happens.
+// How describes how long and how strong the fault is; "" for one without a
+// duration.
 func (p Planned) How() string {
 	var parts []string
 	add := func(format string, value any) { parts = append(parts, fmt.Sprintf(format, value)) }
@@ -85,5 +85,5 @@ func PlanText(sc scenario.Scenario) string {
 }
 
 // ID is the stable name of the i-th fault of a schedule: the same seed gives
-// the same fault the same choices whatever else happens.
+// the same fault the same choices in any run.
 func ID(i int, f scenario.Fault) string { return fmt.Sprintf("%s-%d", f.Kind, i+1) }

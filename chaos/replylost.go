@@ -75,8 +75,7 @@ func (replyLost) hitClient(ctx context.Context, f *fault, in *injection) error {
 	}
 }
 
-// Expect: an answer that is lost must not make a lock break its guarantee, at
-// whatever step.
+// Expect: a lost answer at any step must not make a lock break its guarantee.
 func (replyLost) Expect(s scenario.Situation) scenario.Expect {
 	switch {
 	case atStep(s):

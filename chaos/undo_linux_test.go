@@ -86,8 +86,8 @@ func (m *mischief) chance(percent int) bool {
 	return m.rng.IntN(100) < percent
 }
 
-// Whatever fails, panics or ends early: what was done is undone, once, the last
-// of each fault first; a miss was never injected; and the gate is free.
+// After any failure, panic or early end, each step is undone once, the last of
+// each fault first; a miss was never injected; and the gate is free.
 func TestWhateverHappensIsUndone(t *testing.T) {
 	kinds := []string{
 		"holder-pause", "holder-starve", "holder-cut", "holder-clock", "holder-reply-lost", "holder-reset", "next-waiter-pause", "random-nonholder-delay", "step-pause",
@@ -253,8 +253,8 @@ func checkEvents(t *testing.T, events []scenario.FaultEvent, faults []scenario.F
 	}
 }
 
-// The same seed makes the same choices, fault by fault, whatever order the
-// goroutines take.
+// The same seed makes the same choices, fault by fault, in any order of the
+// goroutines.
 func TestTheSeedDecides(t *testing.T) {
 	choices := func(seed uint64) string {
 		var holders []Holding

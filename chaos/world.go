@@ -28,8 +28,8 @@ type Servers interface {
 	// Process is the process of a node, for the journal; nil if there is none
 	// that could be signalled.
 	Process(node int) Process
-	// Can says why these servers lack an ability (scenario.AbilityKill...), or
-	// nil.
+	// Can returns why these servers lack an ability (scenario.AbilityKill...),
+	// or nil.
 	Can(ability string) error
 
 	// Kill ends a node as a crash does; Restart starts it again, with its data,

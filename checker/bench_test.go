@@ -104,7 +104,7 @@ func crowd(n, keys, clients, unknown int, broken bool) *history.History {
 	return h
 }
 
-// BenchmarkCheck: a million calls; ten million if LOCKBENCH_BENCH_CALLS says so.
+// BenchmarkCheck: a million calls, or the number in LOCKBENCH_BENCH_CALLS.
 func BenchmarkCheck(b *testing.B) {
 	n := 1_000_000
 	if k, err := strconv.Atoi(os.Getenv("LOCKBENCH_BENCH_CALLS")); err == nil {

@@ -43,8 +43,8 @@ func TestForeignRelease(t *testing.T) {
 	}
 }
 
-// What happened to the servers explains the loss of what was granted before, and
-// nothing that was granted after or was gone before.
+// A fault on the servers explains the loss of locks that were granted before it,
+// but not of those granted after it or lost before.
 func TestGeneralSuspect(t *testing.T) {
 	const acq, rel = history.KindAcquire, history.KindRelease
 	b := newBuilder()

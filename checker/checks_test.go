@@ -290,7 +290,7 @@ func TestLiveness(t *testing.T) {
 }
 
 // A holder that outlived its lease explains its overlaps, unless a suspect
-// does; a lock that grants twice within a lease has no such excuse.
+// does; it does not explain a lock that grants twice within a lease.
 func TestOutlivedLease(t *testing.T) {
 	b := newBuilder()
 	const acq, rel = history.KindAcquire, history.KindRelease

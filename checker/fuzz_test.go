@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// FuzzCheck: whatever a history says, there is no panic, nothing is negative,
-// and the answers agree with the counts.
+// FuzzCheck: for any history, there is no panic, no figure is negative, and the
+// answers agree with the counts.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 3, 2, 3, 5, 0, 8, 1}, false)
 	f.Add([]byte{1, 1, 0, 0, 3, 2, 1, 1, 4, 6, 3, 5, 0, 8, 1}, true)

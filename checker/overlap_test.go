@@ -133,7 +133,7 @@ func contended(b *builder, from int64) {
 	b.add(1, 1001, history.KindRelease, history.Released, from+9, from+10)
 }
 
-// What ends a hold, and what does not.
+// Which calls end a hold, and which do not.
 func TestHoldEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

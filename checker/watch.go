@@ -11,11 +11,11 @@ import (
 // Watch judges a history while it is written, by the rules of Check, so that a
 // violation is reported within a second and not at the end of a long run.
 //
-// A history that broke the lock's guarantee up to some moment broke it whatever
-// follows. So each Settle judges the history up to a moment before which no
-// record is missing; calls that had not returned by then are open. Of each key
-// it keeps only the attempts that can still matter: those under way, those that
-// may still have the lock, and those that may explain an unjudged busy try.
+// A guarantee that was broken up to some moment stays broken. So each Settle
+// judges the history up to a moment before which no record is missing; calls that
+// had not returned by then are open. Of each key it keeps only the attempts that
+// can still matter: those under way, those that may still have the lock, and those
+// that may explain an unjudged busy try.
 //
 // Check reports every violation that a Watch reports, in the same attempts,
 // with three exceptions, in all of which the lock did break its guarantee on

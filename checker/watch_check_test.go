@@ -183,8 +183,8 @@ func TestWatchReportsWhatCheckReports(t *testing.T) {
 				all, lessExact = all+len(reported), lessExact+e
 			}
 			t.Logf("%d reported, of %d Check is less exact", all, lessExact)
-			// The excuses must not swallow what the test is for; most are tokens of
-			// grants that contradict one another later on.
+			// The exceptions must stay rare, or the test proves nothing; most are
+			// tokens of grants that contradict one another later on.
 			if all == 0 || lessExact > 5+all/10 {
 				t.Errorf("of %d that were reported, Check does not report %d", all, lessExact)
 			}
@@ -224,7 +224,7 @@ func kill(rng *rand.Rand, h *history.History, ticks int) map[uint32]int64 {
 	return map[uint32]int64{c: at}
 }
 
-// What Check finds of a broken lock a Watch finds too.
+// A Watch finds every violation that Check finds.
 func TestWatchFindsWhatCheckFinds(t *testing.T) {
 	for k, d := range plantedDefects() {
 		t.Run(d.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func ParseAttempt(s string) (Attempt, error) {
 	return a, nil
 }
 
-// Kind says what a call was.
+// Kind is the kind of a call.
 type Kind uint8
 
 // The kinds of calls. The numbers are part of the file format.

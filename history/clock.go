@@ -45,9 +45,9 @@ func NewClock() Clock {
 		}
 	}
 	if c.uncertainty < 0 {
-		// Without the kernel's clock the processes' scales cannot be tied
-		// together better than by the wall clock, to which everybody has
-		// access; a second of doubt keeps every close call undecided.
+		// Without the kernel's clock, the clocks of processes can only be
+		// compared by the wall clock; a second of uncertainty keeps every
+		// close call undecided.
 		c.offset = c.base.UnixNano()
 		c.uncertainty = int64(time.Second)
 	}

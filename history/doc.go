@@ -112,8 +112,8 @@
 //
 // # JSON lines
 //
-// The export is text: one object a line. The first line says what it
-// is, a line for each stream follows, then one for each call, and a last one that
+// The export is text: one object a line. The first line names the format,
+// a line for each stream follows, then one for each call, and a last one that
 // has their number. A file without it was cut short:
 //
 //	{"format":"lockbench-history","version":1}

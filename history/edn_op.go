@@ -23,10 +23,10 @@ func ednNames() []string {
 	return names
 }
 
-// ednOutcome is what a completed operation came to: the outcome that it names,
-// else what its type and error say. A failure is taken to have had no effect,
-// and an acquire's to say nothing of who held the lock: only an error that
-// names a lost lock, or a busy one, is taken as the lock's word.
+// ednOutcome is the outcome of a completed operation: the one that it names, else
+// the one that follows from its type and error. A failure is treated as having no
+// effect, and a failed acquire as no evidence of a holder, unless its error names a
+// lost lock or a busy one.
 func ednOutcome(m ednMap, kind Kind) Outcome {
 	if w, ok := m[":outcome"].(ednWord); ok {
 		if o := slices.Index(outcomeNames[:], strings.TrimPrefix(string(w), ":")); o >= 0 {

@@ -297,7 +297,7 @@ func (e *ednHistory) aPoint(m ednMap, kind Kind) {
 	e.point(m, client, kind, at)
 }
 
-// finish puts the history in order and says what is missing.
+// finish puts the history in order and reports missing calls.
 func (e *ednHistory) finish() {
 	h := e.h
 	declared := len(e.streams) > 0

@@ -327,7 +327,7 @@ func kindOf(word string) (Kind, bool) {
 	return Kind(k + 1), k >= 0
 }
 
-// finish puts the history in order and says what is missing.
+// finish puts the history in order and reports missing calls.
 func (p *jsonReader) finish() {
 	h := p.h
 	switch {

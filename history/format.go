@@ -104,8 +104,7 @@ func (h *header) version() uint32 {
 	return version
 }
 
-// parseHeader reads a header. Its error says what is wrong, in words that fit
-// a Damage.
+// parseHeader reads a header. Its error is worded for a Damage.
 func parseHeader(p []byte) (header, error) {
 	le := binary.LittleEndian
 	var h header
@@ -283,7 +282,7 @@ func returnHalf(s []byte) half {
 }
 
 // call reads both halves of a slot; the caller has checked the invoke half,
-// and drops what the return half says if that is not sound.
+// and drops the return half if that is not sound.
 func call(s []byte, returned bool) Call {
 	le := binary.LittleEndian
 	s = s[:slotSize]

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzRead: whatever a file holds, reading it neither panics nor hands out
-// what cannot be; and merging it changes nothing of what can be read.
+// FuzzRead: reading any file neither panics nor returns impossible calls; and
+// merging it does not change the readable calls.
 func FuzzRead(f *testing.F) {
 	path, _ := small(f, 4)
 	f.Add(load(f, path))

@@ -121,7 +121,7 @@ func create(t testing.TB, dir string, o Options) (*Writer, string) {
 	return w, path
 }
 
-// abandon lets go of a Writer as the death of its process would.
+// abandon leaves a Writer as the death of its process would.
 func abandon(t testing.TB, w *Writer) {
 	t.Helper()
 	w.unmap()
@@ -217,7 +217,7 @@ func believed(t testing.TB, h *History, err error, original map[callID]Call, str
 	}
 }
 
-// invariants holds for whatever Read hands out.
+// invariants checks what holds for every result of Read.
 func invariants(t testing.TB, h *History) {
 	t.Helper()
 	if !slices.IsSortedFunc(h.Calls, compareCalls) {

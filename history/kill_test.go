@@ -15,7 +15,7 @@ import (
 )
 
 // The test binary starts itself again as the process that is killed, or that
-// runs on a full disk: the environment says which part it plays.
+// runs on a full disk; the environment selects which.
 const (
 	envRole  = "LOCKBENCH_HISTORY_TEST"
 	envPath  = "LOCKBENCH_HISTORY_TEST_PATH"

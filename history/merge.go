@@ -48,7 +48,7 @@ func Merge(dst string, src ...string) error {
 	return nil
 }
 
-// streamFile is a file of a stream, and what its header says, if that is sound.
+// streamFile is a file of a stream, with its header, if that is sound.
 type streamFile struct {
 	path  string
 	head  header
@@ -165,7 +165,7 @@ func (m *merger) packed(w *wholeFile, files []streamFile, fr frame) (err error) 
 	}
 	h := files[len(files)-1].head
 	h.first, h.packed, h.allocated = 0, true, headerSize
-	// If a part is missing, the stream is shorter than its header says.
+	// If a part is missing, the stream is shorter than its header declares.
 	most := headerSize + h.count*slotSize
 	for i := range files {
 		size, err := m.part(w, &files[i])

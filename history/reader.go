@@ -96,8 +96,8 @@ func read(path string, to sink) (*History, error) {
 	return h, err
 }
 
-// notOurs says why a file was never a history that lockbench wrote, or nothing if
-// it may be one that is damaged.
+// notOurs returns why a file was never a history that lockbench wrote, or "" if it
+// may be a damaged one.
 func notOurs(f io.ReaderAt, size int64) string {
 	if size == 0 {
 		return "the file is empty"

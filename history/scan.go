@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// scanner walks over a piece of a file. It holds one buffer, whatever lengths
-// the file claims.
+// scanner walks over a piece of a file. It has one buffer of fixed size, even if
+// the file declares larger lengths.
 type scanner struct {
 	r        io.ReaderAt
 	pos, end int64  // in the file

@@ -304,7 +304,7 @@ func (r *streamReader) tail(s []byte) {
 	r.sc.pos = r.sc.end
 }
 
-// finish says what is missing at the end.
+// finish reports what is missing at the end.
 func (r *streamReader) finish(sp span) {
 	if r.sc.err != nil {
 		r.note(r.sc.end, "the file cannot be read further: %v", r.sc.err)

@@ -31,7 +31,7 @@ type Result struct {
 	Value    uint64 // of a read or a final, the value
 }
 
-// Options says whose stream a Writer writes.
+// Options names the client whose stream a Writer writes.
 type Options struct {
 	Client uint32 // the client's number, or Controller
 	Worker uint32 // the number of the worker process
@@ -218,9 +218,8 @@ func (w *Writer) finish(r *Result, at int64) {
 	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(seed, s[returnAt:returnCRC]))
 }
 
-// giveUp says in so many words that the open call was never seen to return, so
-// that a return half that is blank, with other calls after it, is known to
-// have been lost.
+// giveUp records that the open call did not return. So a blank return half with
+// other calls after it is known to be a lost one.
 func (w *Writer) giveUp() { w.finish(&Result{Outcome: Open}, 0) }
 
 // Point records something that has no duration (KindLost, KindFinal): its
@@ -416,7 +415,7 @@ func (w *Writer) unmap() {
 	}
 }
 
-// Close seals the stream: its header says how many records there are and that
+// Close seals the stream: the header gets the number of records and the mark that
 // the client ended it itself, and the file is cut to that size. A stream
 // without a Close reads as that of a process that died. Close also returns the
 // first wrong use of the Writer, if there was any. A second Close does nothing.

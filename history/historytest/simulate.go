@@ -34,8 +34,8 @@ const (
 	pause  = 500_000
 )
 
-// Simulate makes the history of l, the same for the same seed. It has as many
-// calls as l says, and a stream for each client.
+// Simulate generates the history of l, the same for the same seed. It has l.Calls
+// calls, and a stream for each client.
 func Simulate(l Load, seed uint64) *history.History {
 	s := simulation{
 		Load: l, rng: rand.New(rand.NewPCG(seed, 1)), holders: make([]int, l.Keys),
