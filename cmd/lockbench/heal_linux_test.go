@@ -48,8 +48,8 @@ func TestHeal(t *testing.T) {
 	}
 }
 
-// TestWatchdogIsNotToBeStopped: who ends everything called lockbench must not
-// end the one that clears up after the others.
+// TestWatchdogIsNotToBeStopped: a signal to all processes called lockbench must
+// not end the watchdog, which cleans up after the others.
 func TestWatchdogIsNotToBeStopped(t *testing.T) {
 	temp := t.TempDir()
 	dir := deadRun(t, temp)

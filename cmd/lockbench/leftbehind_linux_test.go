@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// leftBehind says what there is of a run that was killed: of the processes that
-// it had started, and of any that bear its mark.
+// leftBehind lists what is left of a run that was killed: processes that it had
+// started, and any others with its mark.
 func leftBehind(temp, network string, started []process) ([]string, error) {
 	left, err := belonging(temp)
 	if err != nil {

@@ -22,7 +22,7 @@ type listedFault struct {
 	Mechanism string   `json:"mechanism"`
 	// Backends whose servers support it, in some topology; of server faults.
 	Backends []string `json:"backends,omitempty"`
-	// Unavailable says why it cannot be done here.
+	// Unavailable is why it cannot be done on this machine.
 	Unavailable string `json:"unavailable,omitempty"`
 }
 

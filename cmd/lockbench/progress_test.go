@@ -8,7 +8,7 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// The outcomes are in one column, whatever the length of the names.
+// The outcomes are in one column for names of any length.
 func TestProgressColumns(t *testing.T) {
 	names := []string{"short", "a-name-" + strings.Repeat("x", 60), "middling"}
 	var plan scenario.Resolved

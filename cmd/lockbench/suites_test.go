@@ -54,10 +54,9 @@ func TestSuitesKnowTheRecipes(t *testing.T) {
 	}
 }
 
-// Every lock of the documents fails as it is known to fail, each time, and the
-// sound ones beside them do not. Shares of the suite run side by side, each on
-// servers of its own. What lockbench itself says a busy machine decided is asked
-// again, with nothing beside it.
+// Every lock of the documents fails as documented, each time, and the sound ones
+// do not fail. Shares of the suite run side by side, each on its own servers.
+// Scenarios with a warning of a busy machine run again, alone.
 func TestKnownFailures(t *testing.T) {
 	testenv.NeedsServers(t)
 	t.Parallel()

@@ -54,9 +54,8 @@ func (r RecipeFacts) Has(property string) bool {
 	return r.Properties == nil || slices.Contains(r.Properties, property)
 }
 
-// Lacks says what a fault on servers needs that a topology does not have, and
-// what to do about it; nothing if all of it is there, or nothing is known of the
-// topology.
+// Lacks returns what a topology lacks for a fault on servers, and a hint; both are
+// empty if it lacks nothing, or if the topology is not known.
 func (r RecipeFacts) Lacks(topology string, k FaultKind) (what, hint string) {
 	nodes := 0
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The places of the workload at which a client can be met, whatever its recipe.
+// The steps of the workload at which a client of any recipe can be stopped.
 const (
 	StepAcquiring = "acquiring" // an acquire is about to be sent
 	StepHeld      = "held"      // it has been granted
@@ -212,10 +212,10 @@ func (c faultCheck) wire() {
 	}
 }
 
-// overlaps reports whether the fault leaves those before it alone. Several may
-// be in force at once, but not two that need the same thing: a client's process
-// stopped by one and let go by the other, or a clock set right by the first that
-// ends.
+// overlaps reports whether the fault does not interfere with those before it.
+// Several may be in force at once, but not two that need the same resource: a
+// client's process that one stops and the other continues, or a clock that the
+// first one to end resets.
 func (c faultCheck) overlaps(before []Fault) (valid bool) {
 	for _, b := range slices.Backward(before) {
 		k, ok := c.r.actions.Parse(b.Kind)
@@ -231,7 +231,7 @@ func (c faultCheck) overlaps(before []Fault) (valid bool) {
 	return true
 }
 
-// inCommon says what two faults cannot both do at a time, or nothing.
+// inCommon names the action that two faults cannot both do at a time, or "".
 func inCommon(a, b FaultKind) string {
 	switch {
 	case holdsProcess(a) && holdsProcess(b):

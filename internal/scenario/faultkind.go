@@ -61,7 +61,7 @@ func (f FaultSpec) faultKind() string {
 	return f.Target + "-" + f.Kind
 }
 
-// unknown says what is wrong with a fault's name, and what to do.
+// unknown describes the error in a fault's name, and returns a hint.
 func (a Actions) unknown(name string) (message, hint string) {
 	message = fmt.Sprintf("no fault %q", name)
 	var targets, can []string

@@ -11,8 +11,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Whatever the bytes, the answer is a suite or an Invalid; and a suite can be
-// expanded, written and read back the same.
+// Any bytes parse to a suite or an Invalid; and a suite can be expanded, written
+// and read back the same.
 func FuzzParseFile(f *testing.F) {
 	suites, err := filepath.Glob("../../suites/*.yaml")
 	if err != nil || len(suites) == 0 {

@@ -46,8 +46,8 @@ const (
 	StatusInterrupted Status = "interrupted" // stopped by the user, or not started because of that
 )
 
-// Result is what one scenario measured. A pointer that is nil was not
-// measured; Unmeasured says why, by the field's JSON name.
+// Result has the figures of one scenario. A nil pointer was not measured;
+// Unmeasured has the reason, by the field's JSON name.
 type Result struct {
 	Name        string            `json:"name"`
 	Group       string            `json:"group"`
