@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/faultnet"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // links are the ways between a cluster's servers, each with a proxy of its own.
@@ -168,6 +169,15 @@ func (l *links) caller(conn net.Conn) (string, error) {
 			break
 		}
 		pid, err := dialledBy(conn, slices.Collect(maps.Keys(callers)))
+		if errors.Is(err, errStranger) {
+			// A server such as PostgreSQL calls by a process that it has started.
+			for root, name := range maps.Clone(callers) {
+				for _, child := range supervise.Descendants(root) {
+					callers[child] = name
+				}
+			}
+			pid, err = dialledBy(conn, slices.Collect(maps.Keys(callers)))
+		}
 		if err == nil {
 			return callers[pid], nil
 		}

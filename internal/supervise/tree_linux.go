@@ -143,3 +143,10 @@ func endLeft(members map[int]string) {
 		}
 	}
 }
+
+// Descendants lists the living processes that a process started, and those that
+// these started in turn, as far as the system lists them.
+func Descendants(pid int) []int {
+	list, _ := descendants(pid)
+	return list
+}

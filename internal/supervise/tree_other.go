@@ -13,3 +13,6 @@ func treeStopped(root int) (bool, error) { return stopped(root) }
 func treeMembers(int) map[int]string { return nil }
 
 func endLeft(map[int]string) {}
+
+// Descendants is nil: there is no way here to list them.
+func Descendants(int) []int { return nil }

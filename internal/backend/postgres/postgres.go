@@ -132,6 +132,9 @@ func (b Backend) Command(ctx context.Context, c *backend.Cluster, n *backend.Nod
 		// What counts the statements, at once and by kind.
 		"shared_preload_libraries": "pg_stat_statements",
 	}
+	if primary := c.Nodes()[c.Primary()]; n.Index != primary.Index {
+		settings["primary_conninfo"] = conninfo(c, primary)
+	}
 	maps.Copy(settings, c.Settings)
 	args := []string{"-D", data}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

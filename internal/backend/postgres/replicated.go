@@ -40,9 +40,8 @@ func follows(data string, primary *backend.Node) bool {
 // copyPrimary replaces the data folder by a copy of the primary's, as a standby
 // of it. The primary may be starting still.
 func copyPrimary(ctx context.Context, c *backend.Cluster, n, primary *backend.Node, data string, who *supervise.Account) error {
-	seen := primary.At(c.Peer(primary.Ports[0]))
 	err := backend.Await(ctx, func() (bool, error) {
-		replica, err := askOne[bool](ctx, seen, "SELECT pg_is_in_recovery()")
+		replica, err := askOne[bool](ctx, primary, "SELECT pg_is_in_recovery()")
 		return err == nil && !replica, nil
 	})
 	if err != nil {
@@ -52,9 +51,15 @@ func copyPrimary(ctx context.Context, c *backend.Cluster, n, primary *backend.No
 		return err
 	}
 	cmd := as(supervise.Command{Name: n.Name + " copy", Path: c.Binary.Extra["pg_basebackup"], Dir: n.Dir, Tree: true,
-		Args: []string{"-D", data, "-d", fmt.Sprintf("host=%s port=%d user=%s", c.PeerHost, primary.Ports[0], admin),
+		Args: []string{"-D", data, "-d", fmt.Sprintf("host=%s port=%d user=%s", backend.ClientHost, primary.Ports[0], admin),
 			"--wal-method=stream", "--checkpoint=fast", "--write-recovery-conf", "--no-sync"}}, who)
 	return c.RunOnce(ctx, n, cmd)
+}
+
+// conninfo is where a standby finds the primary: by the link between them, which
+// may run through a proxy. The copy is taken past it.
+func conninfo(c *backend.Cluster, primary *backend.Node) string {
+	return fmt.Sprintf("host=%s port=%d user=%s", c.PeerHost, primary.Ports[0], admin)
 }
 
 // Leader is the node that accepts writes.
