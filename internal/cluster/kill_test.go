@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -87,6 +88,10 @@ func TestKillNine(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := t.TempDir()
+	// PostgreSQL runs as another account, which has to get there.
+	if err := os.Chmod(filepath.Dir(base), 0o711); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "CLUSTER_TEST_ROLE=controller", "CLUSTER_TEST_BASE="+base, "CLUSTER_TEST_ETCD="+etcdBinary(t))
 	cmd.Stderr = os.Stderr
@@ -102,7 +107,7 @@ func TestKillNine(t *testing.T) {
 	}
 	pids := map[string]int{}
 	err = json.NewDecoder(out).Decode(&pids)
-	if len(pids) != 5+6+2 {
+	if len(pids) != 6+6+2 {
 		t.Errorf("servers %v", pids)
 	}
 	// Alive until now, whatever comes next.

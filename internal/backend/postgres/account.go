@@ -47,12 +47,28 @@ func own(c *backend.Cluster, n *backend.Node, who *supervise.Account) error {
 			return err
 		}
 	}
+	if dir := closed(top); dir != "" {
+		return fmt.Errorf("PostgreSQL does not run as root, and other accounts cannot enter %s; choose another folder for temporary files with TMPDIR", dir)
+	}
 	return filepath.WalkDir(n.Dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		return os.Lchown(path, int(who.UID), int(who.GID))
 	})
+}
+
+// closed is the folder above path that other accounts cannot enter; "" if there
+// is none.
+func closed(path string) string {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.Mode().Perm()&0o001 == 0 {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
 }
 
 // as makes a command one of the account. Shared memory is its own, since a server
