@@ -153,7 +153,6 @@ type totals struct {
 	releases                      int64 // that were confirmed in the window
 	counted                       int64 // grants between the two readings of the servers' counters
 	begun                         int64 // acquires of arrivals that were due in the window
-	longestHold                   int64
 	free                          idleTime
 	lostAt                        map[history.Attempt]int64 // when the lock reported a loss
 }

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/chaos"
@@ -107,17 +106,3 @@ func (d *derivation) election() (within time.Duration, from string) {
 
 // topologyQuorum is where a majority of the servers decides.
 const topologyQuorum = "quorum"
-
-// setting parses a time as servers report it: "1s", or milliseconds; 0 if it is
-// neither.
-func setting(text string) time.Duration {
-	text, _, _ = strings.Cut(text, " ")
-	if x, err := time.ParseDuration(text); err == nil {
-		return x
-	}
-	x, err := time.ParseDuration(text + "ms")
-	if err != nil {
-		return 0
-	}
-	return x
-}

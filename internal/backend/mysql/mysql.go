@@ -303,12 +303,3 @@ func (m Backend) Counters(ctx context.Context, c *backend.Cluster, n *backend.No
 	}
 	return counters, nil
 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
