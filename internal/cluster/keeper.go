@@ -154,7 +154,7 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 		if why := k.misplaced(ctx, n, primary); why == "" {
 			continue
 		}
-		restart := false
+		made, restart := "", false
 		k.change(ctx, primary, func(ctx context.Context) {
 			// Another caller may have done this meanwhile.
 			why := k.misplaced(ctx, n, primary)
@@ -167,17 +167,17 @@ func (k *keeper) bringBack(ctx context.Context, primary *Node) {
 				k.note("%s (%s) cannot be made a replica of %s: %v", n.Name, why, primary.Name, err)
 				return
 			}
-			k.decide("made %s a replica of %s, for %s: %s", n.Name, primary.Name, why, how)
+			made = fmt.Sprintf("made %s a replica of %s, for %s: %s", n.Name, primary.Name, why, how)
 		})
-		if restart {
-			k.restart(ctx, n)
+		if made != "" && (!restart || k.restart(ctx, n)) {
+			k.decide("%s", made)
 		}
 	}
 }
 
-// restart kills a fenced node and starts it again. A start takes the roles'
-// lock itself.
-func (k *keeper) restart(ctx context.Context, n *Node) {
+// restart kills a fenced node and starts it again, and reports whether it serves.
+// A start takes the roles' lock itself.
+func (k *keeper) restart(ctx context.Context, n *Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, keeperLimit)
 	defer cancel()
 	err := k.c.Kill(ctx, n.Index)
@@ -187,6 +187,7 @@ func (k *keeper) restart(ctx context.Context, n *Node) {
 	if err != nil {
 		k.note("%s cannot be started again: %v", n.Name, err)
 	}
+	return err == nil
 }
 
 // misplaced returns why a node that answers is no replica.
