@@ -194,10 +194,13 @@ func surprises(d scenario.Document) []surprise {
 			}
 			like[k]++
 			out[i].Text = fmt.Sprintf("%s (and %s of %s)", reason, plural(like[k], "more scenario", "more scenarios"), clean(r.Recipe))
-		case outcomeWrong, outcomeInconclusive:
+		case outcomeWrong, outcomeInconclusive, outcomeKnown:
 			texts := r.Surprises
 			if len(texts) == 0 {
 				texts = []string{"no reason recorded; see its verdict"}
+			}
+			if o == outcomeKnown {
+				texts = []string{r.KnownFailure + ": " + strings.Join(texts, "; ")}
 			}
 			for _, s := range texts {
 				out = append(out, surprise{Scenario: name, Kind: string(o), Text: reasonOf(o, s)})
@@ -216,6 +219,7 @@ type outcome string
 const (
 	outcomeOK           outcome = "passed"
 	outcomeNone         outcome = "without expectation"
+	outcomeKnown        outcome = "known to fail"
 	outcomeWrong        outcome = "not as expected"
 	outcomeInconclusive outcome = "inconclusive"
 	outcomeMissing      outcome = "missing"
@@ -238,6 +242,8 @@ func outcomeOf(r result) outcome {
 	e := r.Expect
 	expects := e.Verdict != "" || e.Promise != "" || e.Liveness != "" || len(e.Thresholds) > 0 || measuresProperties(r)
 	switch {
+	case r.KnownFailure != "":
+		return outcomeKnown
 	case r.AsExpected != nil && !*r.AsExpected:
 		return outcomeWrong
 	case r.AsExpected == nil && (expects || len(r.Surprises) > 0):
@@ -257,12 +263,12 @@ func closing(d scenario.Document, any bool) (string, bool) {
 		n[outcomeOf(r)]++
 	}
 	var parts []string
-	for _, o := range []outcome{outcomeOK, outcomeWrong, outcomeInconclusive, outcomeMissing, outcomeFailed, outcomeInterrupted, outcomeNone} {
+	for _, o := range []outcome{outcomeOK, outcomeKnown, outcomeWrong, outcomeInconclusive, outcomeMissing, outcomeFailed, outcomeInterrupted, outcomeNone} {
 		if n[o] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
 		}
 	}
-	good := n[outcomeOK] + n[outcomeNone]
+	good := n[outcomeOK] + n[outcomeNone] + n[outcomeKnown]
 	return plural(len(d.Scenarios), "scenario", "scenarios") + ", " + strings.Join(parts, ", ") + documented(n, len(d.Scenarios)) + ".", good == len(d.Scenarios)
 }
 

@@ -105,6 +105,9 @@ func testCase(r result) junitCase {
 	switch o {
 	case outcomeMissing:
 		c.Skipped = &junitMessage{Message: reason}
+	case outcomeKnown:
+		c.Skipped = &junitMessage{Message: "known to fail, " + clean(r.KnownFailure) + ": " + msg}
+		c.SystemOut = text
 	case outcomeFailed, outcomeInterrupted:
 		c.Error = &junitMessage{Type: string(o), Message: reason + soFar(r), Text: text}
 	case outcomeWrong:

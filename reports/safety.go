@@ -214,6 +214,8 @@ func asExpected(rs []result) cell {
 		return cell{Text: "NO", Class: bad}
 	case n[outcomeInconclusive] > 0:
 		return cell{Text: "unknown", Class: warn}
+	case n[outcomeKnown] > 0:
+		return cell{Text: "known to fail", Class: warn}
 	case n[outcomeOK] > 0:
 		return cell{Text: "yes", Class: good}
 	}

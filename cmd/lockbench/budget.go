@@ -17,6 +17,7 @@ type plan struct {
 	file     scenario.File // that it came from; empty for a run that is repeated
 	parallel int
 	maxDisk  scenario.Size
+	known    scenario.KnownFailures
 }
 
 // fit reduces a plan to what fits a time budget, and lists what it leaves out.

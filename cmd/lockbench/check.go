@@ -195,6 +195,9 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 		} else if was := known[name]; was.Status == scenario.StatusInterrupted || was.Status == scenario.StatusFailed {
 			r.Status, r.Reason = was.Status, was.Reason
 		}
+		if r.AsExpected == nil || !*r.AsExpected {
+			r.KnownFailure = known[name].KnownFailure
+		}
 		out.Scenarios = append(out.Scenarios, r)
 	}
 	// Known answers of an interrupted run count as usual; otherwise it is
@@ -284,6 +287,8 @@ func (a *app) printSafety(r scenario.Result, width int, n *int) {
 	switch {
 	case r.Status != scenario.StatusDone:
 		mark = string(r.Status) + ": " + r.Reason
+	case r.KnownFailure != "":
+		mark = "known to fail: " + r.KnownFailure
 	case r.AsExpected == nil:
 		mark = "inconclusive"
 	case !*r.AsExpected:

@@ -130,6 +130,8 @@ func (p *progress) outcome(r scenario.Result) string {
 	}
 	text := strings.Join(words, "; ")
 	switch {
+	case r.KnownFailure != "":
+		return text + "  " + p.paint(yellow, "known to fail")
 	case r.AsExpected == nil:
 		return text + "  " + p.paint(yellow, "inconclusive")
 	case !*r.AsExpected:

@@ -30,6 +30,7 @@ type runFlags struct {
 	dryRun   bool
 	servers  []string
 	fault    faultFlags
+	expect   expectFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,6 +72,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 		}
 	}
 	f.fault.add(fl)
+	f.expect.add(fl)
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
 	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
@@ -103,10 +105,22 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.expect.apply(&plan); err != nil {
+		return err
+	}
 	if !f.dryRun {
 		// Before anything is printed: the program may be executed anew.
 		if err := run.EnterKernel(plan.Scenarios); err != nil {
 			return err
+		}
+	}
+	if !f.quiet {
+		for _, line := range plan.known.Unmatched(plan.Scenarios) {
+			fmt.Fprintf(a.stderr, "lockbench: warning: %s\n", line)
+		}
+		// The built-in suites do it on purpose.
+		if given := cmd.Flags().Changed; given("workload") || given("hold") || given("ttl") || len(args) == 1 && isPath(args[0]) {
+			a.warnOfLeases(plan.Scenarios)
 		}
 	}
 	if cmd.Flags().Changed("budget") {
@@ -129,6 +143,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
 		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Known: plan.known,
 	}
 	if !f.quiet {
 		opt.Progress = newProgress(a.stderr, plan.Resolved)
@@ -141,6 +156,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return fmt.Errorf("write the report of %s: %w", outcome.Dir, err)
 	}
 	a.code = judge(outcome.Document)
+	if own := len(args) == 0 && cmd.Flags().Changed("workload"); own && len(f.recipes) == 1 && len(f.expect.words) == 0 && !f.quiet {
+		defer a.wouldExit(outcome.Document)
+	}
 	if f.format == "json" {
 		return a.printFile(filepath.Join(outcome.Dir, scenario.FileResult))
 	}

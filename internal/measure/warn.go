@@ -46,6 +46,9 @@ func (d *derivation) warn() {
 	case r.Acquired > 0 && r.Acquired < fewForThousands:
 		d.warning("few samples: %d acquires; the 99.9th percentile is the largest value", r.Acquired)
 	}
+	if why := d.scenario.OutlivesLease(r.Bound); why != "" {
+		d.warning("%s, so two clients can hold the lock at once without any fault", why)
+	}
 	for _, w := range d.samples.Workers {
 		if w.Error != "" && !d.killed(w) {
 			d.warning("the worker with pid %d did not come to its end: %s", w.PID, w.Error)

@@ -51,6 +51,7 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				if lanes > 1 && res.Status != scenario.StatusMissing {
 					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
 				}
+				r.Known.Mark(&res)
 				results[i] = res
 				r.Progress.Done(res)
 				mu.Lock()

@@ -37,6 +37,8 @@ type Options struct {
 	// MaxDisk stops the run before its folder has more bytes; 0: no limit. A run
 	// also stops before the disk is full.
 	MaxDisk scenario.Size
+	// Known are failures that do not count.
+	Known scenario.KnownFailures
 }
 
 // Outcome is what Run leaves.
@@ -129,6 +131,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	if why := context.Cause(whole); errors.Is(why, ErrDisk) {
 		doc.Warnings = append(doc.Warnings, why.Error())
 	}
+	doc.Warnings = append(doc.Warnings, o.Known.Gone(doc.Scenarios)...)
 	doc.Finished = time.Now().UTC()
 	if doc.DiskBytes, err = diskUse(dir.path); err != nil {
 		return Outcome{Dir: dir.path}, fmt.Errorf("measure the run's folder: %w", err)

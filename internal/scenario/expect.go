@@ -33,7 +33,7 @@ func defaultExpectation(sc Scenario, r RecipeFacts) Expect {
 		return Expect{Promise: Kept}
 	}
 	e := Expect{Verdict: Safe, Promise: Kept, Liveness: Live}
-	if r.Bound == "ttl" && !sc.Workload.WatchLease && longestUnwatched(sc) >= sc.TTL {
+	if sc.OutlivesLease(r.Bound) != "" {
 		e.Verdict = ""
 	}
 	if !r.Has("exclusive") {

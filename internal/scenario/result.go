@@ -110,12 +110,15 @@ type Result struct {
 	// load.
 	Properties []Property `json:"properties,omitempty"`
 
-	Safety     Safety            `json:"safety"`
-	Expect     Expect            `json:"expect"`
-	AsExpected *bool             `json:"as_expected"`         // null: unknown where an answer was expected
-	Surprises  []string          `json:"surprises,omitempty"` // each expectation that was not met, or not decided, in words
-	Unmeasured map[string]string `json:"unmeasured,omitempty"`
-	Warnings   []string          `json:"warnings"`
+	Safety     Safety   `json:"safety"`
+	Expect     Expect   `json:"expect"`
+	AsExpected *bool    `json:"as_expected"`         // null: unknown where an answer was expected
+	Surprises  []string `json:"surprises,omitempty"` // each expectation that was not met, or not decided, in words
+	// KnownFailure is why the user accepts that AsExpected is not true; "" if the
+	// failure is not accepted.
+	KnownFailure string            `json:"known_failure,omitempty"`
+	Unmeasured   map[string]string `json:"unmeasured,omitempty"`
+	Warnings     []string          `json:"warnings"`
 }
 
 // Latency summarises a histogram, in nanoseconds.

@@ -129,7 +129,7 @@ type Expect struct {
 	Promise  string `json:"promise,omitempty" yaml:"promise,omitempty" choices:"kept broken any"`
 	Liveness string `json:"liveness,omitempty" yaml:"liveness,omitempty" choices:"live stuck any"`
 	// Thresholds are such as "acquire.p99 < 20ms" and "throughput > 1000/s".
-	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty" flag:"threshold" help:"require more: \"acquire.p99 < 20ms\", \"throughput > 1000/s\""`
+	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty"`
 }
 
 // Dist is a distribution of times: "1ms" (constant), "uniform(1ms,3ms)",
