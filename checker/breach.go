@@ -40,7 +40,7 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	}
 	if !p.opt.Leased {
 		// If the lock signalled the loss, the loss may be much older.
-		if held && !p.unfinished && a.signalledLost == none && !p.lostUnreleased(a) {
+		if held && a.signalledLost == none && !p.lostUnreleased(a) {
 			x.e = max(x.e, p.hold(a).End)
 		}
 		return x, x, true
@@ -65,8 +65,6 @@ func (p *part) leaseEnd(a *attempt) int64 {
 	}
 	if i := a.firstSent; i != none {
 		until = min(until, p.calls[i].Invoke)
-	} else if p.unfinished {
-		until = min(until, p.end+1)
 	}
 	if p.damage > 0 && a.held(p.calls) {
 		until = min(until, p.runOf(a).end)
@@ -112,7 +110,7 @@ func (p *part) breaches() {
 		}
 		p.answers(&p.attempts[i])
 	}
-	fit := !p.unfit
+	fit := true
 	groups(timed, observed, func(group []span) {
 		if total := countClashes(group, certain); total > 0 {
 			fit = false
@@ -225,7 +223,7 @@ func (p *part) answers(a *attempt) {
 	if !a.held(p.calls) {
 		return
 	}
-	if p.mayCountBeUncertain(a) || !p.lostUnreleased(a) || !p.unbroken(a, a.lostAnswer) {
+	if a.countUncertain || !p.lostUnreleased(a) || !p.unbroken(a, a.lostAnswer) {
 		return
 	}
 	answer := &p.calls[a.lostAnswer]
@@ -243,12 +241,6 @@ func (p *part) answers(a *attempt) {
 	if until := p.leaseTime(a); until > 0 && returned(answer) < until {
 		p.breach(LostLock, a.acquire, a.lostAnswer)
 	}
-}
-
-// mayCountBeUncertain reports whether the hold count of a's client is uncertain,
-// or may become so because the hold goes on.
-func (p *part) mayCountBeUncertain(a *attempt) bool {
-	return a.countUncertain || p.unfinished && p.opt.Reentrant && p.hold(a).Ended == StreamEnd
 }
 
 // breach counts a breach and keeps the calls that prove it, in the given order.

@@ -66,8 +66,6 @@ func (p *part) leastEnd(a *attempt, granted int64) int64 {
 	end := from + p.leaseLength()
 	if a.firstSent != none {
 		end = min(end, max(granted, p.calls[a.firstSent].Invoke-u))
-	} else if p.unfinished {
-		end = min(end, max(granted, p.end+1-u))
 	}
 	if a.proof != none {
 		end = max(end, p.calls[a.proof].Invoke-u)

@@ -28,8 +28,7 @@
 // moved within it.
 //
 // Check judges a history in memory. A history larger than memory is read twice:
-// through a Survey, and then key by key through its Judge. A Watch judges a
-// history that is still being written.
+// through a Survey, and then key by key through its Judge.
 //
 // The package imports history only; it knows nothing of servers, files or
 // scenarios.

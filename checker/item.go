@@ -69,9 +69,9 @@ func (p *part) supposed(a *attempt) item {
 		x.rr, end = returned(&p.calls[i]), p.calls[i].Invoke
 	}
 	switch {
-	case p.opt.Leased, p.opt.Reentrant, p.unfinished:
+	case p.opt.Leased, p.opt.Reentrant:
 		// It may have ended as soon as it began; or its owner's next hold is within
-		// it; or its outcome is not recorded yet.
+		// it.
 		x.rc = x.ac
 	case a.firstSent == none:
 		x.rc = end

@@ -77,11 +77,6 @@ type part struct {
 	proofs map[int32][]*history.Call // by call number: where witnesses contain it
 	// unexplained: no suspect explains one of the overlaps.
 	unexplained bool
-	// unfinished: more calls follow, so the client's view of a hold proves nothing
-	// yet, and a release may be sent right after the end.
-	unfinished bool
-	// unfit: grants that a Watch has dropped contradict one another.
-	unfit bool
 }
 
 func (p *part) judge() {

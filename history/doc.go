@@ -6,9 +6,9 @@
 // (Writer, one memory-mapped file per client), the merge of those files into
 // one (Merge), the reader (Read), which reports what it could not read instead of
 // guessing, and the export as JSON lines (WriteJSONL, ReadJSONL) and as EDN, as
-// Jepsen writes histories (WriteEDN, ReadEDN). Files that still grow are read by
-// Follow, a history larger than memory key by key (ReadKeyed), and one that was
-// made in memory is written by Save.
+// Jepsen writes histories (WriteEDN, ReadEDN). A history larger than memory is
+// read key by key (ReadKeyed), and one that was made in memory is written by
+// Save.
 //
 // It may import the standard library, golang.org/x/sys and a compression library
 // only: everything else in lockbench stands above it.

@@ -188,40 +188,6 @@ func TestMissingPart(t *testing.T) {
 	}
 }
 
-// A Follower sees every call of a stream in parts, once begun or returned, also
-// of parts that were compressed before it met them.
-func TestFollowParts(t *testing.T) {
-	dir := t.TempDir()
-	f := Follow(dir)
-	defer f.Close()
-	packer := NewPacker()
-	defer packer.Close()
-	w, _ := create(t, dir, Options{Clock: NewClock(), Packer: packer, partRecords: 40})
-	returned := map[uint32]bool{}
-	for range 60 {
-		for range 25 {
-			if _, err := w.Begin(&Op{Kind: KindTry}); err != nil {
-				t.Fatal(err)
-			}
-			w.End(&Result{Outcome: Busy})
-		}
-		if rand.IntN(3) == 0 {
-			if err := f.Poll(func(c *Call, r bool) { returned[c.Seq] = r }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := f.Poll(func(c *Call, r bool) { returned[c.Seq] = r }); err != nil {
-		t.Fatal(err)
-	}
-	if len(returned) != 60*25 || !f.Whole() {
-		t.Errorf("saw %d of %d calls, whole: %v", len(returned), 60*25, f.Whole())
-	}
-	if open := len(f.order); open > 2 {
-		t.Errorf("%d files of full parts are still open", open)
-	}
-}
-
 // Random bytes are never a packed stream that reads without damage.
 func FuzzReadPacked(f *testing.F) {
 	data, _, _ := packedFile(f, 350)

@@ -43,6 +43,7 @@ type Status struct {
 	// they are the first.
 	Key     uint32
 	Attempt history.Attempt
+	Shared  bool // it asks for reading, or holds for it
 	// Since is the stamp at which the acquire was recorded (Acquiring) or its
 	// grant (Holding, Releasing); 0 while Idle.
 	Since    int64
@@ -84,7 +85,7 @@ type boardHead struct {
 type slot struct {
 	word    atomic.Uint64
 	pid     atomic.Uint64
-	key     atomic.Uint64
+	key     atomic.Uint64 // and, above its 32 bits, whether the round is shared
 	attempt [2]atomic.Uint64
 	asked   atomic.Int64
 	granted atomic.Int64
@@ -97,6 +98,8 @@ const (
 
 	stateBits   = 3
 	versionBits = 24
+
+	sharedBit = 1 << 32 // in a slot's key
 )
 
 // CreateBoard makes the file at path with a slot for each of clients.
@@ -191,7 +194,8 @@ func (s *slot) status(client uint32) Status {
 		if st.State == Idle {
 			return st
 		}
-		st.Key = uint32(s.key.Load())
+		key := s.key.Load()
+		st.Key, st.Shared = uint32(key), key&sharedBit != 0
 		putAttempt(&st.Attempt, s.attempt[0].Load(), s.attempt[1].Load())
 		if st.State == Acquiring {
 			st.Since = s.asked.Load()
@@ -202,6 +206,36 @@ func (s *slot) status(client uint32) Status {
 			return st
 		}
 	}
+}
+
+// DoubleHold is a key that two clients hold at once, not both for reading.
+type DoubleHold struct{ First, Second Status } // by when they were granted it
+
+// DoubleHolds reads every slot, and lists the pairs of clients that hold one key
+// at this moment. The slot of a killed client keeps its last state.
+func (b *Board) DoubleHolds() []DoubleHold {
+	var found []DoubleHold
+	holders := map[uint32][]Status{}
+	for c := range b.slots {
+		st := b.Status(uint32(c))
+		if st.State != Holding {
+			continue
+		}
+		for _, other := range holders[st.Key] {
+			// It held before st was read; unless it still does, it may have ended
+			// before st began.
+			if st.Shared && other.Shared || b.Status(other.Client) != other {
+				continue
+			}
+			if other.Since <= st.Since {
+				found = append(found, DoubleHold{other, st})
+			} else {
+				found = append(found, DoubleHold{st, other})
+			}
+		}
+		holders[st.Key] = append(holders[st.Key], st)
+	}
+	return found
 }
 
 // Acquired is the number of grants of all clients so far, for live progress.
@@ -220,8 +254,12 @@ func (s *slot) open(pid int) { s.pid.Store(uint64(pid)) }
 func (s *slot) idle() { s.turn(Idle, 0) }
 
 // acquiring begins a round; the slot must be Idle.
-func (s *slot) acquiring(key uint32, a *history.Attempt, at int64) {
-	s.key.Store(uint64(key))
+func (s *slot) acquiring(key uint32, shared bool, a *history.Attempt, at int64) {
+	word := uint64(key)
+	if shared {
+		word |= sharedBit
+	}
+	s.key.Store(word)
 	hi, lo := getAttempt(a)
 	s.attempt[0].Store(hi)
 	s.attempt[1].Store(lo)

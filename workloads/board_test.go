@@ -33,7 +33,7 @@ func TestBoardFollowsARound(t *testing.T) {
 	}
 	check()
 	for round := range uint64(3) {
-		s.acquiring(5, &a, 100)
+		s.acquiring(5, false, &a, 100)
 		want.State, want.Key, want.Attempt, want.Since = Acquiring, 5, a, 100
 		check()
 		s.holding(110)
@@ -47,7 +47,7 @@ func TestBoardFollowsARound(t *testing.T) {
 		check()
 	}
 	// A failed acquire is no grant.
-	s.acquiring(5, &a, 120)
+	s.acquiring(5, false, &a, 120)
 	s.idle()
 	check()
 	if got := b.Acquired(); got != 3 {
@@ -76,7 +76,7 @@ func TestBoardIsReadWhole(t *testing.T) {
 			x := r.Uint64()
 			var a history.Attempt
 			putAttempt(&a, x, ^x)
-			s.acquiring(uint32(x), &a, int64(x>>1))
+			s.acquiring(uint32(x), x&4 != 0, &a, int64(x>>1))
 			if x&3 != 0 {
 				s.holding(int64(x>>1) + 1)
 				s.releasing()
@@ -96,7 +96,7 @@ func TestBoardIsReadWhole(t *testing.T) {
 		if st.State != Acquiring {
 			since++
 		}
-		if lo != ^hi || st.Key != uint32(hi) || st.Since != since {
+		if lo != ^hi || st.Key != uint32(hi) || st.Shared != (hi&4 != 0) || st.Since != since {
 			t.Fatalf("torn: %+v", st)
 		}
 	}
@@ -137,7 +137,7 @@ func BenchmarkBoardRound(b *testing.B) {
 	var a history.Attempt
 	b.ReportAllocs()
 	for b.Loop() {
-		s.acquiring(1, &a, 1)
+		s.acquiring(1, false, &a, 1)
 		s.holding(2)
 		s.releasing()
 		s.idle()

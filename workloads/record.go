@@ -77,7 +77,7 @@ func (r *recorder) acquire(op *history.Op) error {
 	if err := r.begin(op); err != nil {
 		return err
 	}
-	r.slot.acquiring(op.Key, &op.Attempt, r.invoked)
+	r.slot.acquiring(op.Key, op.Flags&history.FlagShared != 0, &op.Attempt, r.invoked)
 	return nil
 }
 

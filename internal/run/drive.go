@@ -76,7 +76,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 		kills, faultErr = r.schedule(sc, s, faults, window, end).Run(during)
 	})
 	wg.Go(func() { r.reportProgress(during, sc, s.board, start, end) })
-	wg.Go(func() { r.watch(during, sc, s.pool, filepath.Join(dir, scenario.DirClients), window, end) })
+	wg.Go(func() { r.watch(during, sc, boardClients{s.board, s.pool, sc.Clients}, window) })
 
 	// A worker ends the load by itself; how long it may then take to leave its
 	// locks depends on the lease, for the clean-up of an unknown acquire waits

@@ -16,8 +16,8 @@ type Progress interface {
 	// Tick comes several times a second while clients work: how far the
 	// scenario is, and how many locks were acquired, warm-up included.
 	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
-	// Violation reports a violation within a second after the records that prove it
-	// were written: the first few of a scenario, and the first of each class.
+	// Violation reports a key that two clients hold, while they do: the first few
+	// of a scenario. Done reports everything else.
 	Violation(sc scenario.Scenario, what string)
 	// Done reports a scenario's result.
 	Done(r scenario.Result)
