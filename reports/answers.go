@@ -14,10 +14,11 @@ import (
 // the effect of fencing tokens, and what is missing.
 func answers(r run, es []*experiment) []string {
 	var out []string
+	flaws := flawed(es)
 	for _, e := range es {
 		if e.uncontended() && len(e.counts) > 0 && !e.onlyControls() {
 			n := e.counts[len(e.counts)-1]
-			out = append(out, fastest(e, n, "Fastest without contention", "pairs/s")...)
+			out = append(out, fastest(e, n, "Fastest without contention", "pairs/s", flaws)...)
 		}
 	}
 	for _, e := range es {
@@ -26,16 +27,12 @@ func answers(r run, es []*experiment) []string {
 		}
 		if !e.uncontended() && len(e.faults) == 0 && !e.open() && len(e.counts) > 0 && !e.onlyControls() && !e.meantToFail() {
 			n := e.counts[len(e.counts)-1]
-			out = append(out, fastest(e, n, "Fastest under contention ("+e.brief()+")", "acquires/s")...)
+			out = append(out, fastest(e, n, "Fastest under contention ("+e.brief()+")", "acquires/s", flaws)...)
 		}
 	}
-	if matrixed(es) {
-		out = append(out, withstood(es)...)
-	} else {
-		for _, e := range es {
-			if len(e.faults) > 0 {
-				out = append(out, held(e)...)
-			}
+	for _, e := range es {
+		if len(e.faults) > 0 && !matrixed(es) { // else see the matrix
+			out = append(out, held(e)...)
 		}
 	}
 	out = append(out, succeeded(es)...)
@@ -58,23 +55,51 @@ func answers(r run, es []*experiment) []string {
 	return out
 }
 
+// fewForRank is the number of grants of a run below which it is not ranked.
+const fewForRank = 100
+
+// flawed has the locks that are not ranked by speed, with the reason: those that were
+// unsafe without a fault, and those that broke their guarantee.
+func flawed(es []*experiment) map[string]string {
+	reasons := map[string]string{}
+	for _, e := range es {
+		for _, r := range done(e.all()) {
+			switch {
+			case reasons[label(r)] != "":
+			case r.Safety.Verdict == scenario.Unsafe && len(e.faults) == 0:
+				reasons[label(r)] = "unsafe in " + clean(e.title())
+			case r.Safety.Promise == scenario.Broken:
+				reasons[label(r)] = "guarantee broken in " + clean(e.title())
+			}
+		}
+	}
+	return reasons
+}
+
 // fastest ranks the subjects of an experiment by throughput, and states whether the
-// ranges of the first two overlap.
-func fastest(e *experiment, clients int, what, unit string) []string {
+// ranges of the first two overlap. Unsafe locks and runs with few grants have no
+// rank.
+func fastest(e *experiment, clients int, what, unit string, flaws map[string]string) []string {
 	type place struct {
 		name string
 		s    stat
 		p99  stat
 	}
 	var ps []place
+	var unranked []string
 	for _, name := range e.rows {
 		rs := e.runs[point{name, clients}]
-		if s := statOf(rs, mThroughput().get); s.n > 0 {
+		s := statOf(rs, mThroughput().get)
+		fewest := statOf(rs, func(r result) (float64, bool) { return float64(r.Acquired), true }).min
+		switch {
+		case s.n == 0:
+		case flaws[name] != "":
+			unranked = append(unranked, name+" ("+flaws[name]+")")
+		case fewest < fewForRank:
+			unranked = append(unranked, fmt.Sprintf("%s (%s; a rank needs %d)", name, counted(int64(fewest), "grant", "grants"), fewForRank))
+		default:
 			ps = append(ps, place{name, s, statOf(rs, mAcquire(p99).get)})
 		}
-	}
-	if len(ps) == 0 {
-		return nil
 	}
 	slices.SortStableFunc(ps, func(a, b place) int { return cmp.Compare(b.s.med, a.s.med) })
 	text := func(p place) string {
@@ -84,21 +109,28 @@ func fastest(e *experiment, clients int, what, unit string) []string {
 		}
 		return t
 	}
-	if len(ps) == 1 {
+	var out []string
+	switch {
+	case len(ps) == 1:
 		where := strings.TrimPrefix(what, "Fastest ")
-		return []string{fmt.Sprintf("%s, %s: %s; no other recipe to compare with.", upper(where), plural(clients, "client", "clients"), text(ps[0]))}
+		out = append(out, fmt.Sprintf("%s, %s: %s; no other recipe to compare with.", upper(where), plural(clients, "client", "clients"), text(ps[0])))
+	case len(ps) > 1:
+		line := fmt.Sprintf("%s, %s: %s", what, plural(clients, "client", "clients"), text(ps[0]))
+		for _, p := range ps[1:] {
+			line += ", " + text(p)
+		}
+		line += "."
+		if a, b := ps[0], ps[1]; a.s.n > 1 && b.s.n > 1 && a.s.min <= b.s.max {
+			line += fmt.Sprintf(" The repeats of %s and %s overlap: there is no clear difference between them.", a.name, b.name)
+		} else if a.s.n < 2 {
+			line += " Each number is from one run."
+		}
+		out = append(out, line)
 	}
-	line := fmt.Sprintf("%s, %s: %s", what, plural(clients, "client", "clients"), text(ps[0]))
-	for _, p := range ps[1:] {
-		line += ", " + text(p)
+	if len(unranked) > 0 {
+		out = append(out, fmt.Sprintf("Not ranked by speed (%s, %s): %s.", clean(e.title()), plural(clients, "client", "clients"), list(unranked)))
 	}
-	line += "."
-	if a, b := ps[0], ps[1]; a.s.n > 1 && b.s.n > 1 && a.s.min <= b.s.max {
-		line += fmt.Sprintf(" The repeats of %s and %s overlap: there is no clear difference between them.", a.name, b.name)
-	} else if a.s.n < 2 {
-		line += " Each number is from one run."
-	}
-	return []string{line}
+	return out
 }
 
 // held states which locks kept one holder at a time under a fault, which did not,
@@ -206,7 +238,10 @@ func butText(rs []result) string {
 }
 
 func brokenText(rs []result) string {
-	t := counted(overlaps(rs), "overlap", "overlaps")
+	t := "damage without an overlap"
+	if n := overlaps(rs); n > 0 {
+		t = incidents(rs) + ", " + counted(n, "pair of holds", "pairs of holds")
+	}
 	switch p, _ := answerKinds[1].worst(rs); p {
 	case scenario.Kept:
 		t += ", guarantee kept"

@@ -24,6 +24,8 @@ func build(r run) *content {
 			c.Sections = append(c.Sections, s)
 		}
 	}
+	met := meet(d)
+	add(b.matrix(met))
 	add(b.servers())
 	add(b.properties())
 	add(b.uncontended(es))
@@ -37,7 +39,7 @@ func build(r run) *content {
 	add(b.safety(es))
 	add(b.thresholds(es))
 	add(b.controls(es))
-	c.Headlines = headlines(es)
+	c.Headlines = headlines(met)
 	c.Answers = answers(r, es)
 	for _, w := range d.Warnings {
 		b.note("Warning: " + clean(w))
@@ -45,6 +47,7 @@ func build(r run) *content {
 	c.Notes = b.notes
 	c.Surprises = surprises(d)
 	c.Closing, c.ClosingOK = closing(d, len(d.Scenarios) > 0)
+	c.ClosingClass = closingClass(c)
 	return c
 }
 
@@ -252,6 +255,18 @@ func outcomeOf(r result) outcome {
 		return outcomeNone
 	}
 	return outcomeOK
+}
+
+// closingClass is the colour of the closing line: not that of success where a
+// headline has found a lock unsafe.
+func closingClass(c *content) class {
+	switch {
+	case !c.ClosingOK:
+		return bad
+	case slices.ContainsFunc(c.Headlines, func(h headline) bool { return h.Class != good }):
+		return plain
+	}
+	return good
 }
 
 func closing(d scenario.Document, any bool) (string, bool) {

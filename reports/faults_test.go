@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func faultDoc() scenario.Document {
 					OutageNS: int64(i+1) * sec, RecoveryNS: int64(i+rep) * 100 * msec}
 				switch {
 				case k == 0 && fault == "holder-cut" && rep == 2:
-					r.Safety.Verdict, r.Safety.Overlaps, r.Safety.OverlapIncidents = scenario.Unsafe, 3, 1
+					r.Safety.Verdict, r.Safety.Overlaps, r.Safety.OverlapIncidents, r.Safety.OverlapNS = scenario.Unsafe, 3, 1, 40*msec
 					r.Safety.Promise, r.Safety.Breaches = scenario.Broken, 2
 					r.Safety.Registers = []scenario.Register{{Name: "plain", LostUpdates: 4}, {Name: "fenced"}}
 					r.Safety.Causes = []scenario.Cause{{Cause: "lease outlived by a holder that was cut off", Count: 3, Breaches: 2}}
@@ -43,9 +44,9 @@ func TestFaultMatrix(t *testing.T) {
 	text := renderText(c, TextOptions{Width: 120})
 	golden(t, "faults.txt", text)
 	for _, want := range []string{
-		"unsafe 1/2, broken 1/2, lost 4 (0) !", // the worst of its runs, damage with and without tokens
-		"etcd/mutex (6 faults)",
-		"redis/token: two clients held the lock at once under holder-cut",
+		"unsafe 1/2 1× 40.0ms, broken 1/2, lost 4 (0) !", // the worst of its runs, damage with and without tokens
+		"missed",
+		"Under at least one of 6 faults: 1 of 2 locks let two clients hold the lock at once",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q", want)
@@ -57,8 +58,37 @@ func TestFaultMatrix(t *testing.T) {
 	}
 }
 
-// A few faults have tables of their own, and only what they did is summed up.
-func TestFewFaultsMakeNoMatrix(t *testing.T) {
+// Faults that a budget left out are counted, and only the faults that all locks met
+// compare them.
+func TestFaultsLeftOut(t *testing.T) {
+	d := faultDoc()
+	d.Scenarios = slices.DeleteFunc(d.Scenarios, func(r result) bool { return r.Recipe == "etcd/mutex" && r.Faults[0].Kind == "holder-cut" })
+	d.NotTried = []scenario.NotTried{{Recipe: "etcd/mutex", Topology: "single", Faults: []string{"holder-cut", "each-kill"}}}
+	c := build(run{doc: d})
+	for _, r := range c.Sections[0].Tables[0].Rows {
+		line := ""
+		for _, x := range r.Cells {
+			line += x.Text + "|"
+		}
+		want := map[string]string{
+			"redis/token": "unsafe, broken|6 of 6|safe|unsafe 1/2 1× 40.0ms, broken 1/2, lost 4 (0) !|safe|safe|missed|safe|–|",
+			"etcd/mutex":  "safe|5 of 7|safe|not tried|safe|safe|safe|safe|not tried|",
+		}[r.Head]
+		if line != want {
+			t.Errorf("%s: %s, want %s", r.Head, line, want)
+		}
+	}
+	want := []headline{
+		{"Under at least one fault of its own: 1 of 2 locks let two clients hold the lock at once.", bad},
+		{"Under at least one of the faults that all of them met (holder-pause, leader-kill, leader-cut-peers, minority-pause and 1 more): 1 of 2 locks not proven safe.", warn},
+	}
+	if !slices.Equal(c.Headlines, want) {
+		t.Errorf("%+v, want %+v", c.Headlines, want)
+	}
+}
+
+// What a few faults did is summed up for each lock.
+func TestFewFaultsAreSummedUpByLock(t *testing.T) {
 	d := faultDoc()
 	d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
 	for _, s := range build(run{doc: d}).Sections {
@@ -85,13 +115,19 @@ func TestSafeIsNotAll(t *testing.T) {
 			}
 			r.Faults[0].LongestWaitNS, r.Faults[0].OutageNS = sec, 5*sec
 		}
-		want := []string{"etcd/mutex: one holder at a time, but guarantee broken under holder-cut; it stayed free too long while clients waited under holder-pause."}
-		if !matrix {
-			d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
-			want = []string{
-				"etcd/mutex (no grant for 5.00s), but it stayed free too long while clients waited",
-				"etcd/mutex (no grant for 5.00s), but it broke its guarantee",
+		if matrix {
+			m := meet(d)
+			for fault, want := range map[string]string{"holder-pause": "stuck", "holder-cut": "broken", "leader-kill": "safe"} {
+				if got := newBuilder(run{doc: d}).met(m.runs[fault]["etcd/mutex"]).Text; got != want {
+					t.Errorf("%s: the matrix has %q, want %q", fault, got, want)
+				}
 			}
+			continue
+		}
+		d.Scenarios = d.Scenarios[:4*(manyFaults-1)]
+		want := []string{
+			"etcd/mutex (no grant for 5.00s), but it stayed free too long while clients waited",
+			"etcd/mutex (no grant for 5.00s), but it broke its guarantee",
 		}
 		text := strings.Join(answers(run{doc: d}, experiments(loads(d.Scenarios))), "\n")
 		for _, w := range want {
@@ -106,7 +142,7 @@ func TestSafeIsNotAll(t *testing.T) {
 // alone.
 func TestViolationsOfSeveralFaults(t *testing.T) {
 	r := faultDoc().Scenarios[0]
-	r.Safety.Overlaps, r.Safety.Breaches = 7, 5
+	r.Safety.OverlapIncidents, r.Safety.Breaches = 7, 5
 	second := r.Faults[0]
 	second.Kind = "leader-kill"
 	r.Faults = append(r.Faults, second, second)

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -17,44 +18,35 @@ type headline struct {
 // manyHeadlines is the number of faults from which on they share a headline.
 const manyHeadlines = 4
 
-// headlines has a line for the contended scenarios without faults, and one for each
-// fault, or for all faults together if there are many. Controls do not count.
-func headlines(es []*experiment) []headline {
-	calm := map[string][]result{}            // by lock
-	hurt := map[string]map[string][]result{} // by fault, by lock
-	anyFault := map[string][]result{}        // by lock
-	var faults []string
-	for _, e := range es {
-		if e.uncontended() {
-			continue
-		}
-		under := calm
-		if name := faultName(e); len(e.faults) > 0 {
-			if hurt[name] == nil {
-				hurt[name] = map[string][]result{}
-				faults = append(faults, name)
-			}
-			under = hurt[name]
-		}
-		for _, r := range done(e.all()) {
-			if r.Backend == reference {
-				continue
-			}
-			under[label(r)] = append(under[label(r)], r)
-			if len(e.faults) > 0 {
-				anyFault[label(r)] = append(anyFault[label(r)], r)
-			}
-		}
-	}
+// headlines has a line for each fault, or for all faults together if there are many,
+// and one for the scenarios without faults. It compares locks by the faults that all
+// of them met.
+func headlines(m met) []headline {
 	var out []headline
-	if len(faults) < manyHeadlines {
-		for _, name := range faults {
-			out = append(out, headlineOf(hurt[name], "under "+name)...)
+	faults := slices.DeleteFunc(slices.Clone(m.faults), func(f string) bool { return f == noFault || len(m.under(f)) == 0 })
+	common := m.common()
+	switch {
+	case len(faults) < manyHeadlines:
+		for _, f := range faults {
+			out = append(out, headlineOf(m.under(f), "under "+f)...)
 		}
-	} else {
-		out = append(out, headlineOf(anyFault, fmt.Sprintf("under at least one of %d faults", len(faults)))...)
+	case len(common) == len(faults):
+		out = headlineOf(m.under(faults...), fmt.Sprintf("under at least one of %d faults", len(faults)))
+	default:
+		out = headlineOf(m.under(faults...), "under at least one fault of its own")
+		if len(common) > 0 {
+			out = append(out, headlineOf(m.under(common...), "under at least one of the faults that all of them met ("+shortList(common, manyHeadlines)+")")...)
+		}
 	}
-	return append(out, headlineOf(calm, "without faults")...)
+	return append(out, headlineOf(m.under(noFault), "without faults")...)
+}
+
+// shortList joins the first words, and counts the others.
+func shortList(words []string, most int) string {
+	if len(words) > most {
+		words = append(slices.Clone(words[:most]), fmt.Sprintf("%d more", len(words)-most))
+	}
+	return list(words)
 }
 
 // headlineOf counts the locks by their worst verdict; where is the condition. It is
@@ -96,7 +88,7 @@ func headlineOf(locks map[string][]result, where string) []headline {
 	case len(locks) == 0:
 		return nil
 	case len(parts) == 0:
-		where = strings.Replace(where, "at least one of", "all", 1)
+		where = strings.NewReplacer("at least one of", "all", "at least one fault", "every fault").Replace(where)
 		return []headline{{upper(allOf(len(locks), "lock", "locks")) + " kept one holder at a time " + where + ".", good}}
 	}
 	return []headline{{upper(where) + ": " + strings.Join(parts, "; ") + ".", class}}

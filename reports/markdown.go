@@ -100,6 +100,9 @@ func mdTable(b *strings.Builder, t table) {
 			if c.Class == bad && text != "" {
 				text = "**" + text + "**"
 			}
+			if c.Link != "" {
+				text = "[" + text + "](" + FileHTML + c.Link + ")"
+			}
 			p(" %s%s |", text, mdMarks(c.Marks))
 		}
 	}

@@ -3,16 +3,17 @@ package reports
 // content is everything in a report, before it gets a format: text, Markdown and
 // HTML are renderings of it.
 type content struct {
-	Title     string
-	Subtitle  string
-	Headlines []headline
-	Facts     []fact
-	Answers   []string // the main results, a sentence each
-	Sections  []section
-	Notes     []string // footnotes; mark n refers to Notes[n-1]
-	Surprises []surprise
-	Closing   string // one line: how many scenarios passed
-	ClosingOK bool
+	Title        string
+	Subtitle     string
+	Headlines    []headline
+	Facts        []fact
+	Answers      []string // the main results, a sentence each
+	Sections     []section
+	Notes        []string // footnotes; mark n refers to Notes[n-1]
+	Surprises    []surprise
+	Closing      string // one line: how many scenarios passed
+	ClosingOK    bool
+	ClosingClass class
 
 	Plots     []plotFile
 	PlotNotes []string // plots that could not be drawn, and why
@@ -32,11 +33,12 @@ type section struct {
 
 // table has one head column, whose cells name the rows, and further columns.
 type table struct {
-	Title string
-	Head  string // title of the head column
-	Cols  []column
-	Rows  []row
-	Below []string // sentences under the table
+	Title  string
+	Head   string // title of the head column
+	Cols   []column
+	Rows   []row
+	Filter bool     // HTML offers to filter the rows
+	Below  []string // sentences under the table
 	// Detail tables are left out of the text report, to keep it short.
 	Detail bool
 }
@@ -60,6 +62,7 @@ type row struct {
 type cell struct {
 	Text  string
 	Hover string // tooltip in HTML
+	Link  string // the place in report.html that explains it
 	Class class
 	Marks []int
 }

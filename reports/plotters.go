@@ -204,7 +204,7 @@ func overTime(e *experiment, ls map[string]look) figure {
 		for s, n := range pn.r.PerSecond {
 			bars = append(bars, span{float64(s), 0, float64(n)})
 		}
-		p.Add(grid{false, true}, columns{bars, ls[pn.name]}, corner{pn.name + missed(pn.r), ls[pn.name]})
+		p.Add(grid{false, true}, columns{bars, ls[pn.name]}, corner{pn.name + missedText(pn.r), ls[pn.name]})
 		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, end, 0, most*1.05
 		p.Y.Tick.Marker = plot.ConstantTicks([]plot.Tick{{Value: 0, Label: "0"}, {Value: most, Label: count(int64(most))}})
 		if i == len(panels)-1 {
@@ -267,11 +267,9 @@ func faultSpans(r result) shade {
 	return s
 }
 
-func missed(r result) string {
-	for _, f := range r.Faults {
-		if f.Status != "effective" {
-			return ": the fault missed"
-		}
+func missedText(r result) string {
+	if missed(r) {
+		return ": the fault missed"
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 // safety: did two clients hold the lock at once, what damage did it do, and did
 // the lock keep its guarantee.
 func (b *builder) safety(es []*experiment) section {
-	s := section{Title: "SAFETY", Lead: "Overlap: two clients held the same key at once, counted in pairs of holds and in incidents (inc.). A lock can be unsafe within its guarantee: its lease expires while the holder is paused. Unknown means not proven safe."}
+	s := section{Title: "SAFETY", Lead: "Overlap: two clients held the same key at once, counted in incidents, and in pairs of holds, of which one pause can make many. A lock can be unsafe within its guarantee: its lease expires while the holder is paused. Unknown means not proven safe."}
 	matrix := matrixed(es)
 	for _, e := range es {
 		if e.uncontended() || len(e.faults) == 0 && !e.guarded() && (allSafe(e) || e.onlyControls()) {
@@ -23,8 +23,8 @@ func (b *builder) safety(es []*experiment) section {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
-		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "pairs/inc."},
-			column{Name: "verdict", Left: true}, column{Name: "guarantee", Left: true}, column{Name: "liveness", Left: true})
+		t.Cols = append(t.Cols, answerColumns()...)
+		t.Cols = append(t.Cols, column{Group: "overlaps", Name: "time"}, column{Group: "overlaps", Name: "pairs"})
 		if e.guarded() {
 			t.Cols = append(t.Cols, column{Group: "unfenced counter", Name: "lost"}, column{Group: "unfenced counter", Name: "stale"},
 				column{Group: "fenced counter", Name: "lost"}, column{Group: "fenced counter", Name: "rejected"})
@@ -42,12 +42,11 @@ func (b *builder) safety(es []*experiment) section {
 }
 
 func (b *builder) safetyCells(e *experiment, rs []result) []cell {
-	var incidents int64
+	var ns int64
 	for _, r := range rs {
-		incidents += r.Safety.OverlapIncidents
+		ns += r.Safety.OverlapNS
 	}
-	cs := b.answerCells(rs)
-	cs[0].Text += "/" + count(incidents)
+	cs := append(b.answerCells(rs), cell{Text: nanos(float64(ns))}, cell{Text: count(overlaps(rs))})
 	if e.guarded() {
 		cs = append(cs, b.registerCells(rs)...)
 	}

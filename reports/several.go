@@ -79,6 +79,7 @@ func sideBySide(runs []run, out string) *content {
 	if len(hosts) > 1 {
 		b.note("The runs were made on different machines: do not compare their speed and cost.")
 	}
+	c.ClosingClass = map[bool]class{true: plain, false: bad}[good == len(runs)]
 	c.Closing, c.ClosingOK = fmt.Sprintf("%d of %s passed in every scenario.", good, plural(len(runs), "run", "runs")), good == len(runs)
 	sections := map[string]*section{}
 	order := []string{"UNCONTENDED", "CONTENDED", "SAFETY"}
@@ -94,7 +95,7 @@ func sideBySide(runs []run, out string) *content {
 				sections["CONTENDED"].add(b.compared(m, n, len(runs), speedColumns("acquires/s"), b.speedCells))
 			}
 			if !m.first.uncontended() {
-				sections["SAFETY"].add(b.compared(m, n, len(runs), []column{{Name: "overlaps"}, {Name: "verdict", Left: true}, {Name: "guarantee", Left: true}, {Name: "liveness", Left: true}}, b.answerCells))
+				sections["SAFETY"].add(b.compared(m, n, len(runs), answerColumns(), b.answerCells))
 			}
 		}
 	}
@@ -118,7 +119,7 @@ func runsTable(runs []run) table {
 		if ok {
 			class = good
 		}
-		hs := headlines(experiments(loads(d.Scenarios)))
+		hs := headlines(meet(d))
 		for i := len(hs) - 1; i >= 0; i-- {
 			text = hs[i].Text + " " + text
 			if hs[i].Class == bad {
@@ -228,14 +229,22 @@ func (b *builder) speedCells(rs []result) []cell {
 	return []cell{b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()), b.cell(rs, "acquire p50", mAcquire(p50)), b.cell(rs, "acquire p99", mAcquire(p99))}
 }
 
+func answerColumns() []column {
+	return []column{{Name: "verdict", Left: true}, {Name: "guarantee", Left: true}, {Name: "liveness", Left: true}, {Group: "overlaps", Name: "incidents"}}
+}
+
 func (b *builder) answerCells(rs []result) []cell {
-	o := cell{Text: count(overlaps(rs))}
-	if overlaps(rs) > 0 {
-		o.Class = bad
-	}
-	cs := []cell{o}
+	var cs []cell
 	for _, a := range answerKinds {
 		cs = append(cs, b.answer(rs, a))
 	}
-	return cs
+	var n int64
+	for _, r := range rs {
+		n += r.Safety.OverlapIncidents
+	}
+	c := cell{Text: count(n)}
+	if n > 0 {
+		c.Class = bad
+	}
+	return append(cs, c)
 }

@@ -70,7 +70,7 @@ func renderText(c *content, o TextOptions) string {
 	for _, s := range c.Surprises {
 		p.wrap(p.paint(s.Kind, "31")+": "+s.Scenario+": "+s.Text, "  ")
 	}
-	p.line(p.paintClass(c.Closing, map[bool]class{true: good, false: bad}[c.ClosingOK]))
+	p.line(p.paintClass(c.Closing, c.ClosingClass))
 	return p.String()
 }
 
@@ -169,6 +169,9 @@ func (p *textPrinter) block(t table, head int, widths []int, from, to int, first
 				p.span(name+gap, r)
 			}
 			continue
+		}
+		if !first && !slices.ContainsFunc(r.Cells[min(from, len(r.Cells)):min(to, len(r.Cells))], func(c cell) bool { return c.Text != none || len(c.Marks) > 0 }) {
+			continue // nothing to say in these columns
 		}
 		line, rest := name, []string(nil)
 		for i := from; i < to; i++ {

@@ -18,6 +18,7 @@ type plan struct {
 	parallel int
 	maxDisk  scenario.Size
 	known    scenario.KnownFailures
+	notTried []scenario.NotTried
 }
 
 // fit reduces a plan to what fits a time budget, and lists what it leaves out.
@@ -27,7 +28,7 @@ func (a *app) fit(p *plan, budget time.Duration) error {
 		return usage(fmt.Errorf("--budget %v is too short for any scenario of %s; the shortest needs %v", budget, p.Suite, shortest(p.Scenarios, p.parallel).Round(time.Second)))
 	}
 	total := len(p.Scenarios)
-	p.Scenarios = sel.Picked
+	p.Scenarios, p.notTried = sel.Picked, sel.NotTried
 	if len(sel.LeftOut) == 0 {
 		return nil
 	}

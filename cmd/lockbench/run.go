@@ -143,7 +143,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
 		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
-		Known: plan.known,
+		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {
 		opt.Progress = newProgress(a.stderr, plan.Resolved)

@@ -189,5 +189,8 @@ func (d *derivation) witnessCall(c history.Call) scenario.WitnessCall {
 	if c.Outcome != history.Open && c.Return >= c.Invoke {
 		call.ReturnNS = c.Return - d.samples.Start
 	}
+	if c.LeaseEnd != 0 {
+		call.LeaseEndNS = c.LeaseEnd - d.samples.Start
+	}
 	return call
 }

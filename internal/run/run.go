@@ -39,6 +39,8 @@ type Options struct {
 	MaxDisk scenario.Size
 	// Known are failures that do not count.
 	Known scenario.KnownFailures
+	// NotTried is what a budget left out, for the record.
+	NotTried []scenario.NotTried
 }
 
 // Outcome is what Run leaves.
@@ -111,7 +113,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	defer func() { err = errors.Join(err, r.close()) }()
 	doc := scenario.Document{
 		Schema: scenario.SchemaVersion, Lockbench: o.Version, Suite: o.Suite, Seed: o.Seed,
-		Started: started.UTC(), Host: describeHost(), Warnings: []string{},
+		Started: started.UTC(), Host: describeHost(), Warnings: []string{}, NotTried: o.NotTried,
 	}
 	r.environment = scenario.Environment{Host: doc.Host, Lockbench: o.Version, Drivers: driverVersions(), Missing: map[string]string{}, Started: doc.Started}
 	if r.dropper != nil {

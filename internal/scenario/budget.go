@@ -21,6 +21,7 @@ const (
 type Selection struct {
 	Picked   []Scenario // in the order of the suite
 	LeftOut  []LeftOut  // in the order of the suite's blocks
+	NotTried []NotTried // the faults that some recipes do not meet at all
 	Estimate time.Duration
 	Whole    time.Duration // what the whole suite would take
 }
@@ -61,7 +62,47 @@ func (f File) Within(budget time.Duration, scenarios []Scenario, parallel int) S
 	}
 	sel.Estimate = so.time()
 	sel.LeftOut = leftOut(f, scenarios, taken)
+	sel.NotTried = notTried(scenarios, sel.Picked)
 	return sel
+}
+
+// notTried lists the faults that a recipe meets in all scenarios and in none of
+// those that are picked.
+func notTried(all, picked []Scenario) []NotTried {
+	type pair struct{ recipe, topology, faults string }
+	seen := map[pair]bool{}
+	of := func(sc Scenario) pair { return pair{sc.Recipe, sc.Topology, FaultNames(sc.Faults)} }
+	for _, sc := range picked {
+		seen[of(sc)] = true
+	}
+	var list []NotTried
+	for _, sc := range all {
+		p := of(sc)
+		if p.faults == "" || seen[p] {
+			continue
+		}
+		seen[p] = true
+		i := slices.IndexFunc(list, func(n NotTried) bool { return n.Recipe == p.recipe && n.Topology == p.topology })
+		if i < 0 {
+			i, list = len(list), append(list, NotTried{Recipe: p.recipe, Topology: p.topology})
+		}
+		list[i].Faults = append(list[i].Faults, p.faults)
+	}
+	return list
+}
+
+// FaultNames is the name of all faults of a scenario together, each kind once.
+func FaultNames(faults []Fault) string {
+	var names []string
+	for _, f := range faults {
+		name := f.Kind
+		if f.Step != "" {
+			name += " at " + f.Step
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " + ")
 }
 
 // rank orders blocks: those without a priority come last.

@@ -105,3 +105,23 @@ func TestParallelEstimate(t *testing.T) {
 		t.Error("nothing takes time")
 	}
 }
+
+// The faults that no picked scenario of a recipe has are listed; a repeat that was
+// left out is not.
+func TestFaultsThatABudgetLeavesOut(t *testing.T) {
+	f := parse(t, `name: t
+defaults: {workload: {kind: guarded-counter, hold: 50ms}, warmup: 500ms, duration: 20s, repeat: 2}
+scenarios:
+  - {name: first, priority: 1, recipes: [redis/token, etcd/mutex], faults: holder-pause}
+  - {name: second, priority: 2, recipes: redis/token, faults: [holder-cut, holder-pause]}
+`)
+	all := expand(t, f)
+	if left := f.Within(scenario.Estimate(all, 1), all, 1).NotTried; len(left) > 0 {
+		t.Errorf("all fit, and %v is left out", left)
+	}
+	once := scenario.Estimate([]scenario.Scenario{all[0], all[1]}, 1)
+	got := f.Within(once, all, 1)
+	if want := "[{redis/token single [holder-cut + holder-pause]}]"; fmt.Sprint(got.NotTried) != want {
+		t.Errorf("%v, want %s; picked %d", got.NotTried, want, len(got.Picked))
+	}
+}

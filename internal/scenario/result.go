@@ -21,6 +21,16 @@ type Document struct {
 	DiskBytes   int64    `json:"disk_bytes"` // of the run's folder
 	Scenarios   []Result `json:"scenarios"`
 	Warnings    []string `json:"warnings"`
+	// NotTried are the faults that the suite has for a recipe and that a time budget
+	// left out.
+	NotTried []NotTried `json:"not_tried,omitempty"`
+}
+
+// NotTried are faults that a run left out.
+type NotTried struct {
+	Recipe   string   `json:"recipe"`
+	Topology string   `json:"topology"`
+	Faults   []string `json:"faults"`
 }
 
 // Host is the machine that a run ran on.
@@ -294,6 +304,9 @@ type WitnessCall struct {
 	Fence    uint64 `json:"fence,omitempty"`
 	InvokeNS int64  `json:"invoke_ns"`
 	ReturnNS int64  `json:"return_ns,omitempty"`
+	// LeaseEndNS is until when the client may trust the hold; 0: the recipe does not
+	// know.
+	LeaseEndNS int64 `json:"lease_end_ns,omitempty"`
 }
 
 // FaultResult is one fault as it came out.

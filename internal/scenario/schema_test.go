@@ -53,7 +53,7 @@ func filled() scenario.Document {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return scenario.Document{
 		Schema: scenario.SchemaVersion, Lockbench: "v0", Suite: "quick", Seed: 1, Started: at, Finished: at,
-		Interrupted: true, DiskBytes: 1, Warnings: []string{text},
+		Interrupted: true, DiskBytes: 1, Warnings: []string{text}, NotTried: []scenario.NotTried{{Recipe: "a", Topology: "b", Faults: []string{text}}},
 		Host: scenario.Host{OS: "linux", Arch: "amd64", Kernel: "6", CPUs: 2, CPUModel: "c", MemoryB: 1, GoVersion: "go", Root: true},
 		Scenarios: []scenario.Result{{
 			Name: "a", Group: "a", Repeat: 1, Recipe: "redis/token", Backend: "redis", Topology: "single", Environment: "process",
@@ -88,8 +88,8 @@ func filled() scenario.Document {
 				ContendedGrants: 1, LongestStuckNS: 1, TakeoverBoundNS: 1, LossSignals: &scenario.LossSignals{InTime: 1, Late: 1, Missing: 1, WorstLateNS: 1}, Orphans: &n, Causes: []scenario.Cause{{Cause: text, Count: 1, Breaches: 1}},
 				Witnesses: []scenario.Witness{{
 					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text, Faults: []string{text},
-					Calls:  []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1}},
-					Around: []scenario.WitnessCall{{Client: 2, Name: "b", Seq: 1, Kind: "cleanup", Outcome: "released", Attempt: "b", Fence: 2, InvokeNS: 1, ReturnNS: 2}},
+					Calls:  []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1, LeaseEndNS: 1}},
+					Around: []scenario.WitnessCall{{Client: 2, Name: "b", Seq: 1, Kind: "cleanup", Outcome: "released", Attempt: "b", Fence: 2, InvokeNS: 1, ReturnNS: 2, LeaseEndNS: 3}},
 				}},
 				Damage: []string{text},
 			},
