@@ -17,6 +17,7 @@ var layers = []string{
 	"suites",
 	"internal/run",
 	"conformance",
+	"reports/compare",
 	"reports",
 	"internal/measure",
 	"checker",

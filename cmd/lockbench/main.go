@@ -6,7 +6,8 @@
 //
 //	lockbench run [SUITE|FILE] [flags]   run a suite (default: quick), a suite file, or one experiment from flags
 //	lockbench check DIR|FILE...          check a run or any history again
-//	lockbench report DIR...              rebuild the reports of a run, or compare several runs
+//	lockbench report DIR...              rebuild the reports of runs
+//	lockbench compare BASE NEW           what changed from one run to another
 //	lockbench list recipes|workloads|faults|suites
 //	lockbench doctor                     check this machine for servers and tools
 //	lockbench heal                       clean up after killed runs

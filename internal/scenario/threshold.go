@@ -25,13 +25,28 @@ const (
 	unitNumber = "number"
 )
 
-type metric struct {
+// Metric is a number that results have, by the name that thresholds use.
+type Metric struct {
 	unit string
 	read func(Result) (float64, bool)
 }
 
-func metrics() map[string]metric {
-	all := map[string]metric{
+// ParseMetric finds a metric by its name.
+func ParseMetric(name string) (Metric, error) {
+	known := metrics()
+	m, ok := known[name]
+	if !ok {
+		all := slices.Sorted(maps.Keys(known))
+		return Metric{}, fmt.Errorf("no metric %q; %s", name, didYouMean(Nearest(name, all), all))
+	}
+	return m, nil
+}
+
+// Read is what r measured; known is false if it did not.
+func (m Metric) Read(r Result) (value float64, known bool) { return m.read(r) }
+
+func metrics() map[string]Metric {
+	all := map[string]Metric{
 		"throughput":           {unitRate, func(r Result) (float64, bool) { return optional(r.Throughput) }},
 		"fairness":             {unitNumber, func(r Result) (float64, bool) { return optional(r.FairnessJain) }},
 		"requests_per_acquire": {unitNumber, func(r Result) (float64, bool) { return optional(r.RequestsPerAcquire) }},
@@ -60,7 +75,7 @@ func metrics() map[string]metric {
 		"lifetime": func(r Result) *Latency { return takeoverOf(r).Lifetime },
 	} {
 		for q, of := range quantiles {
-			all[name+"."+q] = metric{unitTime, func(r Result) (float64, bool) {
+			all[name+"."+q] = Metric{unitTime, func(r Result) (float64, bool) {
 				l := get(r)
 				if l == nil || l.Count == 0 {
 					return 0, false // no sample is no answer, and not a fast one
@@ -101,13 +116,10 @@ func ParseThreshold(s string) (Threshold, error) {
 		t.Op, value = t.Op+"=", rest
 	}
 	value = strings.TrimSpace(value)
-	known := metrics()
-	m, ok := known[t.Metric]
-	if !ok {
-		all := slices.Sorted(maps.Keys(known))
-		return Threshold{}, fmt.Errorf("no metric %q; %s", t.Metric, didYouMean(Nearest(t.Metric, all), all))
+	m, err := ParseMetric(t.Metric)
+	if err != nil {
+		return Threshold{}, err
 	}
-	var err error
 	if t.Value, err = parseValue(m.unit, value); err != nil {
 		return Threshold{}, fmt.Errorf("threshold of %s: %w", t.Metric, err)
 	}
@@ -140,7 +152,7 @@ func (t Threshold) String() string {
 }
 
 // write is a value with its metric's unit.
-func (m metric) write(v float64) string {
+func (m Metric) write(v float64) string {
 	number := strconv.FormatFloat(v, 'f', -1, 64)
 	switch m.unit {
 	case unitTime:
@@ -162,14 +174,19 @@ func (t Threshold) Measured(r Result) (text string, known bool) {
 	if !ok {
 		return "", false
 	}
+	return m.Text(got), true
+}
+
+// Text is a value of the metric with its unit, rounded for a reader.
+func (m Metric) Text(v float64) string {
 	if m.unit == unitTime {
 		step := time.Duration(1)
-		for step*1000 <= time.Duration(got) {
+		for step*1000 <= time.Duration(v) {
 			step *= 10
 		}
-		return m.write(float64(time.Duration(got).Round(step))), true
+		return m.write(float64(time.Duration(v).Round(step)))
 	}
-	return m.write(math.Round(got*100) / 100), true
+	return m.write(math.Round(v*100) / 100)
 }
 
 // Check compares what r measured. known is false if r did not measure it: then

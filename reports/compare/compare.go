@@ -1,0 +1,241 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// Options decide what counts as a change of speed.
+type Options struct {
+	Alpha     float64 // the chance of any false alarm in a comparison
+	MinChange float64 // of the median: 0.1 is 10 %
+	Rules     []Rule  // changes that fail
+	// Anyway compares speed although the environments differ.
+	Anyway bool
+}
+
+// Defaults are the options without flags.
+func Defaults() Options { return Options{Alpha: 0.002, MinChange: 0.1} }
+
+// Comparison is what changed from one run to another.
+type Comparison struct {
+	Base      Run     `json:"base"`
+	New       Run     `json:"new"`
+	Alpha     float64 `json:"alpha"`
+	MinChange float64 `json:"min_change"`
+	Tests     int     `json:"tests"`
+	// Differences of the environments: why speed was not compared, unless it was
+	// compared anyway.
+	Differences []string `json:"differences"`
+	Safety      []Safety `json:"safety"` // the answers that changed
+	Speed       []Speed  `json:"speed"`
+	Failed      []Gate   `json:"failed"`   // rules
+	Compared    int      `json:"compared"` // scenarios that both runs have
+	OnlyBase    []string `json:"only_base"`
+	OnlyNew     []string `json:"only_new"`
+}
+
+// Run is one of the two runs.
+type Run struct {
+	Suite     string    `json:"suite"`
+	Seed      uint64    `json:"seed"`
+	Started   time.Time `json:"started"`
+	Lockbench string    `json:"lockbench"`
+}
+
+// Safety is an answer that changed: the worst of the repeats.
+type Safety struct {
+	Scenario string `json:"scenario"`
+	Answer   string `json:"answer"` // verdict, guarantee, liveness
+	Base     string `json:"base"`   // "safe"
+	New      string `json:"new"`
+	BaseRuns string `json:"base_runs"` // "3 of 3 repeats"
+	NewRuns  string `json:"new_runs"`
+	Change   string `json:"change"` // worse, better, unproven
+	// Known is why the user accepts it.
+	Known string `json:"known,omitempty"`
+}
+
+// The ways in which an answer changes.
+const (
+	Worse    = "worse"
+	Better   = "better"
+	Unproven = "unproven" // from a good answer to unknown
+)
+
+// Documents compares two runs.
+func Documents(base, new scenario.Document, o Options) Comparison {
+	c := Comparison{
+		Base: runOf(base), New: runOf(new), Alpha: o.Alpha, MinChange: o.MinChange,
+		Differences: hosts(base.Host, new.Host), Safety: []Safety{}, Speed: []Speed{}, Failed: []Gate{}, OnlyBase: []string{}, OnlyNew: []string{},
+	}
+	before, order := byScenario(base)
+	after, newOrder := byScenario(new)
+	var pairs []pair
+	for _, name := range order {
+		if after[name] == nil {
+			c.OnlyBase = append(c.OnlyBase, name)
+			continue
+		}
+		p := pair{name, before[name], after[name]}
+		pairs = append(pairs, p)
+		c.Safety = append(c.Safety, p.safety()...)
+		for _, d := range p.servers() {
+			if !slices.Contains(c.Differences, d) {
+				c.Differences = append(c.Differences, d)
+			}
+		}
+	}
+	for _, name := range newOrder {
+		if before[name] == nil {
+			c.OnlyNew = append(c.OnlyNew, name)
+		}
+	}
+	slices.SortStableFunc(c.Safety, func(a, b Safety) int { return rank(a.Change) - rank(b.Change) })
+	c.Compared = len(pairs)
+	c.speed(pairs, o)
+	c.judge(o.Rules)
+	return c
+}
+
+func rank(change string) int { return slices.Index([]string{Worse, Unproven, Better}, change) }
+
+func runOf(d scenario.Document) Run { return Run{d.Suite, d.Seed, d.Started, d.Lockbench} }
+
+// pair is a scenario with its repeats in both runs.
+type pair struct {
+	name      string
+	base, new []scenario.Result
+}
+
+// byScenario groups a run's results by their scenarios' names without the repeat.
+func byScenario(d scenario.Document) (map[string][]scenario.Result, []string) {
+	groups := map[string][]scenario.Result{}
+	var order []string
+	for _, r := range d.Scenarios {
+		if r.Workload.Kind == scenario.Properties {
+			continue // it has neither answers nor speed
+		}
+		name := strings.TrimSuffix(r.Name, fmt.Sprintf("-r%d", r.Repeat))
+		if groups[name] == nil {
+			order = append(order, name)
+		}
+		groups[name] = append(groups[name], r)
+	}
+	return groups, order
+}
+
+// answers are the three answers, from the worst to the best.
+var answers = []struct {
+	name   string
+	values []string
+	get    func(scenario.Safety) string
+}{
+	{"verdict", []string{scenario.Unsafe, scenario.Undecided, scenario.Safe}, func(s scenario.Safety) string { return s.Verdict }},
+	{"guarantee", []string{scenario.Broken, scenario.Undecided, scenario.Kept}, func(s scenario.Safety) string { return s.Promise }},
+	{"liveness", []string{scenario.Stuck, scenario.Undecided, scenario.Live}, func(s scenario.Safety) string { return s.Liveness }},
+}
+
+// safety lists the answers that changed. One repeat without evidence makes the
+// others' good answers no worse: only if none is left is the answer unknown.
+func (p pair) safety() []Safety {
+	var list []Safety
+	for _, a := range answers {
+		worst := func(rs []scenario.Result) (int, string) {
+			counts := make([]int, len(a.values))
+			for _, r := range rs {
+				i := slices.Index(a.values, a.get(r.Safety))
+				if i < 0 || r.Status != scenario.StatusDone && i > 0 {
+					i = 1
+				}
+				counts[i]++
+			}
+			at := 1
+			if counts[0] > 0 {
+				at = 0
+			} else if counts[2] > 0 {
+				at = 2
+			}
+			return at, fmt.Sprintf("%d of %d repeats", counts[at], len(rs))
+		}
+		from, fromRuns := worst(p.base)
+		to, toRuns := worst(p.new)
+		if from == to {
+			continue
+		}
+		s := Safety{Scenario: p.name, Answer: a.name, Base: a.values[from], New: a.values[to], BaseRuns: fromRuns, NewRuns: toRuns, Change: Better}
+		switch {
+		case to == 0:
+			s.Change = Worse
+		case to == 1 && from == 2:
+			s.Change = Unproven
+		}
+		for _, r := range p.new {
+			s.Known = max(s.Known, r.KnownFailure)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// hosts lists how two machines differ.
+func hosts(a, b scenario.Host) []string {
+	list := []string{}
+	differ(&list, "CPU", a.CPUModel, b.CPUModel)
+	differ(&list, "CPUs", a.CPUs, b.CPUs)
+	differ(&list, "memory", a.MemoryB, b.MemoryB)
+	differ(&list, "OS", a.OS+"/"+a.Arch, b.OS+"/"+b.Arch)
+	differ(&list, "kernel", a.Kernel, b.Kernel)
+	return list
+}
+
+func differ[T comparable](list *[]string, what string, a, b T) {
+	if a != b {
+		*list = append(*list, fmt.Sprintf("%s: %v in BASE, %v in NEW", what, a, b))
+	}
+}
+
+// servers lists how the servers of a scenario differ.
+func (p pair) servers() []string {
+	var list []string
+	a, b := firstDone(p.base), firstDone(p.new)
+	if a == nil || b == nil {
+		return nil
+	}
+	differ(&list, a.Backend, a.Server+" "+a.Version, b.Server+" "+b.Version)
+	differ(&list, a.Backend+" durability", a.Durability, b.Durability)
+	return list
+}
+
+// settings is why the two are not the same experiment; "" if they are.
+func (p pair) settings() string {
+	a, b := firstDone(p.base), firstDone(p.new)
+	if a == nil || b == nil {
+		return "it did not run in both runs"
+	}
+	var list []string
+	differ(&list, "workload", loadText(a.Workload), loadText(b.Workload))
+	differ(&list, "TTL", a.TTL, b.TTL)
+	differ(&list, "waits", a.WaitPolicy, b.WaitPolicy)
+	differ(&list, "workers", a.Workers, b.Workers)
+	return strings.Join(list, "; ")
+}
+
+func loadText(l scenario.Load) string {
+	text := fmt.Sprintf("%s, hold %s, think %s, %s", l.Kind, l.Hold, l.Think, l.Arrival)
+	if l.Rate > 0 {
+		text += fmt.Sprintf(" %g/s", l.Rate)
+	}
+	return fmt.Sprintf("%s, %d keys", text, l.Keys)
+}
+
+func firstDone(rs []scenario.Result) *scenario.Result {
+	if i := slices.IndexFunc(rs, func(r scenario.Result) bool { return r.Status == scenario.StatusDone }); i >= 0 {
+		return &rs[i]
+	}
+	return nil
+}

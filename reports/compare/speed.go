@@ -1,0 +1,213 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// Speed is one metric of a scenario in both runs.
+type Speed struct {
+	Scenario string  `json:"scenario"`
+	Metric   string  `json:"metric"`
+	Base     float64 `json:"base"` // medians
+	New      float64 `json:"new"`
+	Change   float64 `json:"change"` // of the median: 0.1 is 10 % more
+	P        float64 `json:"p"`
+	BaseN    int     `json:"base_n"` // repeats
+	NewN     int     `json:"new_n"`
+	Changed  bool    `json:"changed"`
+	// Refused is why the two cannot be compared.
+	Refused string `json:"refused,omitempty"`
+}
+
+// usual are the metrics of every scenario without faults. Few metrics leave each
+// test more power.
+func usual() []string {
+	return []string{"throughput", "acquire.p50", "acquire.p99", "requests_per_acquire"}
+}
+
+// fewForP99 is the number of acquires below which a 99th percentile is the largest
+// value.
+const fewForP99 = 100
+
+// speed tests every metric of every pair, and decides which changes count.
+func (c *Comparison) speed(pairs []pair, o Options) {
+	refused := ""
+	if len(c.Differences) > 0 && !o.Anyway {
+		refused = "the environments differ"
+	}
+	for _, p := range pairs {
+		names := []string{}
+		if r := firstDone(p.base); r != nil && len(r.Faults) == 0 {
+			names = usual()
+		}
+		for _, rule := range o.Rules {
+			if !slices.Contains(names, rule.Metric) {
+				names = append(names, rule.Metric)
+			}
+		}
+		why := refused
+		if why == "" {
+			why = p.settings()
+		}
+		for _, name := range names {
+			if s, measured := p.test(name, o.Alpha, why); measured {
+				c.Speed = append(c.Speed, s)
+			}
+		}
+	}
+	// Holm: the smallest p of m must be below alpha/m, the next below
+	// alpha/(m-1), and so on to the first that is not.
+	var tested []*Speed
+	for i := range c.Speed {
+		if s := &c.Speed[i]; s.Refused == "" {
+			tested = append(tested, s)
+		}
+	}
+	c.Tests = len(tested)
+	slices.SortStableFunc(tested, func(a, b *Speed) int {
+		if a.P < b.P {
+			return -1
+		} else if a.P > b.P {
+			return 1
+		}
+		return 0
+	})
+	holds := true
+	for i, s := range tested {
+		limit := o.Alpha / float64(len(tested)-i)
+		holds = holds && s.P <= limit
+		s.Changed = holds && math.Abs(s.Change) >= o.MinChange
+		if least := o.Alpha / float64(len(tested)); leastP(s.BaseN, s.NewN) > least {
+			s.Changed, s.Refused = false, tooFew(s.BaseN, s.NewN, least, len(tested))
+		}
+	}
+}
+
+// test compares one metric; measured is false if a run did not measure it.
+func (p pair) test(name string, alpha float64, refused string) (s Speed, measured bool) {
+	m, err := scenario.ParseMetric(name)
+	if err != nil {
+		return s, false // the rules were checked
+	}
+	base, new := values(p.base, m, name), values(p.new, m, name)
+	if len(base) == 0 || len(new) == 0 {
+		return s, false
+	}
+	a := benchmath.NewSample(base, &benchmath.Thresholds{CompareAlpha: alpha})
+	b := benchmath.NewSample(new, a.Thresholds)
+	s = Speed{
+		Scenario: p.name, Metric: name, BaseN: len(base), NewN: len(new), P: benchmath.AssumeNothing.Compare(a, b).P,
+		Base: median(a.Values), New: median(b.Values), Refused: refused,
+	}
+	switch {
+	case s.Base != 0:
+		s.Change = s.New/s.Base - 1
+	case s.New != 0 && refused == "":
+		s.Refused = "it was 0 in BASE, so there is no relative change"
+	}
+	if s.Refused == "" && leastP(len(base), len(new)) > alpha {
+		s.Refused = tooFew(len(base), len(new), alpha, 1)
+	}
+	return s, true
+}
+
+func values(rs []scenario.Result, m scenario.Metric, name string) []float64 {
+	var list []float64
+	for _, r := range rs {
+		if r.Status != scenario.StatusDone || strings.HasSuffix(name, ".p99") && r.Acquired < fewForP99 {
+			continue
+		}
+		if v, ok := m.Read(r); ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// leastP is the smallest p that a test of so many repeats can have: all of one run
+// below all of the other.
+func leastP(a, b int) float64 {
+	lgamma := func(n int) float64 { v, _ := math.Lgamma(float64(n + 1)); return v }
+	return math.Min(1, 2*math.Exp(lgamma(a)+lgamma(b)-lgamma(a+b)))
+}
+
+func tooFew(a, b int, limit float64, tests int) string {
+	need := 1
+	for leastP(need, need) > limit {
+		need++
+	}
+	if tests == 1 {
+		return fmt.Sprintf("too few repeats, %d and %d: at least %d are needed", a, b, need)
+	}
+	return fmt.Sprintf("too few repeats for %d tests at once, %d and %d: %d are needed", tests, a, b, need)
+}
+
+// Rule is a change that fails a comparison: "acquire.p99 > +20%".
+type Rule struct {
+	Metric string
+	More   bool // > or <
+	Change float64
+	text   string
+}
+
+// ParseRule reads a metric, < or >, and a change in percent.
+func ParseRule(text string) (Rule, error) {
+	wrong := errors.New(`write a metric, > or <, and a change: "acquire.p99 > +20%" or "throughput < -10%"`)
+	i := strings.IndexAny(text, "<>")
+	if i < 0 {
+		return Rule{}, fmt.Errorf("%q: %w", text, wrong)
+	}
+	r := Rule{Metric: strings.TrimSpace(text[:i]), More: text[i] == '>', text: text}
+	if _, err := scenario.ParseMetric(r.Metric); err != nil {
+		return Rule{}, fmt.Errorf("%q: %w", text, err)
+	}
+	number, percent := strings.CutSuffix(strings.TrimSpace(text[i+1:]), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !percent || err != nil || r.More != (v > 0) || math.IsInf(v, 0) || v == 0 {
+		return Rule{}, fmt.Errorf("%q: %w", text, wrong)
+	}
+	r.Change = v / 100
+	return r, nil
+}
+
+// Gate is a rule that a scenario breaks, or that it leaves open.
+type Gate struct {
+	Rule     string `json:"rule"`
+	Scenario string `json:"scenario,omitempty"`
+	// Open is why it is not known whether the rule is broken.
+	Open string `json:"open,omitempty"`
+}
+
+func (c *Comparison) judge(rules []Rule) {
+	for _, rule := range rules {
+		compared := 0
+		for _, s := range c.Speed {
+			switch {
+			case s.Metric != rule.Metric:
+				continue
+			case s.Refused != "":
+				c.Failed = append(c.Failed, Gate{rule.text, s.Scenario, s.Refused})
+			case s.Changed && (rule.More && s.Change > rule.Change || !rule.More && s.Change < rule.Change):
+				c.Failed = append(c.Failed, Gate{Rule: rule.text, Scenario: s.Scenario})
+			}
+			compared++
+		}
+		if compared == 0 {
+			c.Failed = append(c.Failed, Gate{Rule: rule.text, Open: "no scenario of both runs measured " + rule.Metric})
+		}
+	}
+}
