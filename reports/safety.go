@@ -314,3 +314,25 @@ func keptOne(e *experiment) []string {
 	}
 	return []string{"Some runs were not safe, kept and live: see SAFETY."}
 }
+
+func (b *builder) answerCells(rs []result) []cell {
+	var cs []cell
+	for _, a := range answerKinds {
+		cs = append(cs, b.answer(rs, a))
+	}
+	var n int64
+	for _, r := range rs {
+		n += r.Safety.OverlapIncidents
+	}
+	c := cell{Text: count(n)}
+	if n > 0 {
+		c.Class = bad
+	}
+	return append(cs, c)
+}
+
+func answerColumns() []column {
+	return []column{{Name: "verdict", Left: true}, {Name: "guarantee", Left: true}, {Name: "liveness", Left: true}, {Group: "overlaps", Name: "incidents"}}
+}
+
+func filled(c cell, n int) []cell { return slices.Repeat([]cell{c}, n) }

@@ -184,39 +184,6 @@ func TestWriteIsRepeatable(t *testing.T) {
 	}
 }
 
-func TestSeveral(t *testing.T) {
-	a, b, out := t.TempDir(), t.TempDir(), t.TempDir()
-	writeRun(t, a, quickDoc())
-	d := quickDoc()
-	d.Seed, d.Host.Kernel = 43, "6.9.9"
-	d.Scenarios = d.Scenarios[:30] // no holder-pause in this one
-	for i := range d.Scenarios {
-		if v := d.Scenarios[i].Throughput; v != nil {
-			*v *= 2
-		}
-	}
-	writeRun(t, b, d)
-	if err := Several([]string{a, b}, out); err != nil {
-		t.Fatal(err)
-	}
-	page, text := slurp(t, out, FileHTML), slurp(t, out, FileMarkdown)
-	wellFormed(t, page)
-	for _, want := range []string{"run A pairs/s", "run B pairs/s", "| redis/token | 430 |", " 860 |", "run B has no such scenario", "different machines", "missing: no memcached"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the report of two runs lacks %q", want)
-		}
-	}
-	if err := Several([]string{a, b}, a); err == nil {
-		t.Error("a run's own report was replaced")
-	}
-	if err := Several(nil, out); err == nil {
-		t.Error("no runs were accepted")
-	}
-	if err := Several([]string{t.TempDir()}, out); err == nil {
-		t.Error("a folder without results was accepted")
-	}
-}
-
 // The fixtures must be what the rest of lockbench writes: they survive JSON.
 func TestFixtureSurvivesJSON(t *testing.T) {
 	data, err := json.Marshal(quickDoc())

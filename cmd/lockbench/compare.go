@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/compare"
 )
@@ -45,8 +44,8 @@ The exit code is 3 if an answer became worse, 5 if a good answer became unknown 
 			var docs [2]scenario.Document
 			for i, dir := range args {
 				var err error
-				if docs[i], err = run.LoadDocument(dir); err != nil {
-					return usage(fmt.Errorf("%s: %w; give the folder of a finished run", dir, err))
+				if docs[i], err = loadRun(dir); err != nil {
+					return err
 				}
 			}
 			c := compare.Documents(docs[0], docs[1], o)

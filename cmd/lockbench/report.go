@@ -1,8 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,58 +15,44 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Rebuild the reports of a run, or compare several runs",
-		Long: `Rebuild report.html, report.md, junit.xml, bench.txt and the plots in a run's folder from its
-result.json, and print the text report. With several folders, also write a report.html and a
-report.md with the runs side by side into the folder --out, and print its path.`,
+		Short: "Rebuild the reports of runs",
+		Long: `Rebuild report.html, report.md, junit.xml, bench.txt and the plots in the folder of each run from
+its result.json, and print the text report of a single run.`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range args {
-				if !exists(filepath.Join(dir, scenario.FileResult)) {
-					return usage(fmt.Errorf("%s has no %s: it is not the folder of a finished run; use lockbench check to read its histories", dir, scenario.FileResult))
+				doc, err := loadRun(dir)
+				if err != nil {
+					return err
 				}
-			}
-			for _, dir := range args {
-				if _, err := run.LoadDocument(dir); err != nil {
-					return usage(err)
-				}
-			}
-			for _, dir := range args {
-				a.doubt(dir)
-			}
-			for _, dir := range args {
+				a.doubt(dir, doc)
 				if err := reports.Write(dir); err != nil {
 					return fmt.Errorf("report of %s: %w", dir, err)
 				}
 			}
-			if len(args) == 1 {
-				return reports.Text(a.stdout, args[0], a.textOptions())
+			if len(args) > 1 {
+				return nil
 			}
-			if err := os.MkdirAll(out, 0o755); err != nil {
-				return fmt.Errorf("create the folder for the reports: %w", err)
-			}
-			if err := reports.Several(args, out); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.stdout, "report:", shorten(filepath.Join(out, reports.FileHTML)))
-			return nil
+			return reports.Text(a.stdout, args[0], a.textOptions())
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "results/side-by-side", "folder for the report of several runs")
-	return cmd
+}
+
+// loadRun reads the results of a finished run.
+func loadRun(dir string) (scenario.Document, error) {
+	doc, err := run.LoadDocument(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s has no %s: it is not the folder of a finished run; use lockbench check to read its histories", dir, scenario.FileResult)
+	}
+	return doc, usage(err)
 }
 
 // doubt warns of scenarios whose histories no longer prove their result in
 // result.json: the reports show that result, and the command exits as
 // inconclusive.
-func (a *app) doubt(dir string) {
-	doc, err := run.LoadDocument(dir)
-	if err != nil {
-		return // writing the report returns the error
-	}
+func (a *app) doubt(dir string, doc scenario.Document) {
 	for _, r := range doc.Scenarios {
 		if r.Status != scenario.StatusDone || r.Workload.Kind == scenario.Properties {
 			continue // it has no history

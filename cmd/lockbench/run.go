@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -155,6 +156,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := reports.Write(outcome.Dir); err != nil {
 		return fmt.Errorf("write the report of %s: %w", outcome.Dir, err)
 	}
+	if err := pointTo(outcome.Dir); err != nil {
+		fmt.Fprintf(a.stderr, "lockbench: %v\n", err)
+	}
 	a.code = judge(outcome.Document)
 	if own := len(args) == 0 && cmd.Flags().Changed("workload"); own && len(f.recipes) == 1 && len(f.expect.words) == 0 && !f.quiet {
 		defer a.wouldExit(outcome.Document)
@@ -167,6 +171,20 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	fmt.Fprintf(a.stdout, "\nreport: %s\n", shorten(filepath.Join(outcome.Dir, "report.html")))
 	return nil
+}
+
+// pointTo makes the link "latest", beside the folders of runs, point to dir. A file
+// or folder of that name is the user's own, and stays.
+func pointTo(dir string) error {
+	link := filepath.Join(filepath.Dir(dir), "latest")
+	if st, err := os.Lstat(link); err == nil && st.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	next := fmt.Sprintf("%s-%d", link, os.Getpid())
+	if err := os.Symlink(filepath.Base(dir), next); err != nil {
+		return fmt.Errorf("make the link to the newest run: %w", err)
+	}
+	return os.Rename(next, link) // another run may do the same
 }
 
 // print shows what would run, and when which fault would come.
