@@ -88,6 +88,10 @@ type grant struct {
 	seen    bool // the server reported that the session, given up, held it
 }
 
+// errOtherSession: behind a pooler a release may reach a session other than the
+// one that was granted the lock.
+var errOtherSession = errors.New("another session of the pooler may hold the lock")
+
 type advisoryClient struct{ *client }
 
 func (c *advisoryClient) Acquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -164,7 +168,11 @@ func (c *advisoryClient) ask(ctx context.Context, statement, key string, a impls
 // cancelled settles a statement that was cancelled, perhaps just after the
 // grant, which a rollback does not take back: a release makes it certain.
 func (c *advisoryClient) cancelled(ctx context.Context, s *session, key string, id int64, err error) error {
-	if _, ferr := c.unlock(ctx, s, id); ferr != nil {
+	freed, ferr := c.unlock(ctx, s, id)
+	if ferr == nil && !freed && c.cfg.Topology == pooled {
+		ferr = errOtherSession
+	}
+	if ferr != nil {
 		c.discard()
 		return fmt.Errorf("acquire %s: %w: the wait was cancelled, and then: %w", key, impls.ErrUnknown, ferr)
 	}
@@ -205,6 +213,9 @@ func (c *advisoryClient) free(ctx context.Context, doing string, s *session, key
 	freed, err := c.unlock(ctx, s, id)
 	if err != nil {
 		return c.fail(doing, key, err)
+	}
+	if !freed && c.cfg.Topology == pooled {
+		return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrUnknown, errOtherSession)
 	}
 	delete(s.locks, id)
 	if !freed {

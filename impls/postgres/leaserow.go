@@ -19,13 +19,14 @@ const (
   name    text        NOT NULL PRIMARY KEY,
   owner   text        NOT NULL DEFAULT '',
   fence   bigint      NOT NULL DEFAULT 0,
-  expires timestamptz NOT NULL DEFAULT '2000-01-01')`
+  expires timestamptz NOT NULL DEFAULT '2000-01-01',
+  ended   text[]      NOT NULL DEFAULT '{}')`
 
 	insertRow = `INSERT INTO lockbench_lease (name) VALUES ($1) ON CONFLICT DO NOTHING`
 
 	takeRow = `UPDATE lockbench_lease
 SET owner = $2, fence = fence + 1, expires = clock_timestamp() + $3 * interval '1 microsecond'
-WHERE name = $1 AND (owner = '' OR expires < clock_timestamp())
+WHERE name = $1 AND (owner = '' OR expires < clock_timestamp()) AND NOT $2 = ANY(ended)
 RETURNING fence`
 
 	extendRow = `UPDATE lockbench_lease
@@ -36,6 +37,13 @@ RETURNING fence`
 	freeRow = `UPDATE lockbench_lease
 SET owner = ''
 WHERE name = $1 AND owner = $2 AND fence = $3 AND expires >= clock_timestamp()
+RETURNING fence`
+
+	// endAttempt keeps the attempt from taking the row from now on: a takeRow that
+	// waits for the row compares with what it finds then.
+	endAttempt = `UPDATE lockbench_lease
+SET ended = array_append(ended, $2)
+WHERE name = $1 AND NOT $2 = ANY(ended)
 RETURNING fence`
 
 	cleanRow = `UPDATE lockbench_lease
@@ -50,6 +58,7 @@ RETURNING fence`
 //	acquire  UPDATE the row to this attempt, its fence one more, if it is free or its lease is over
 //	extend   UPDATE the end of the lease, if the row is still this attempt's with that fence, and the lease not over
 //	release  UPDATE the row to free, on the same conditions
+//	clean-up behind a pooler  UPDATE the row to refuse the attempt for ever, then to free
 //
 // Round trips: 1 to acquire, 1 to release; a waiter adds 1 per poll.
 // Bound: the TTL, by the server's clock. Takeover: at the TTL's end, plus the
@@ -152,10 +161,16 @@ func (c *rowClient) TryAcquire(ctx context.Context, key string, a impls.Attempt)
 	}), nil
 }
 
-// Cleanup first makes sure that no statement of an earlier session can still
-// change the table, then frees the row if it is the attempt's.
+// Cleanup first makes sure that no earlier statement can still give the row to
+// the attempt, then frees the row if it is the attempt's. Behind a pooler
+// sessions cannot be ended, so the row itself refuses the attempt.
 func (c *rowClient) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
-	if err := c.settle(ctx, "clean up", key); err != nil {
+	if c.cfg.Topology == pooled {
+		err := c.change(ctx, "clean up", key, endAttempt, key, a.String())
+		if err != nil && !errors.Is(err, impls.ErrLost) { // lost: it had ended before
+			return err
+		}
+	} else if err := c.settle(ctx, "clean up", key); err != nil {
 		return err
 	}
 	return c.change(ctx, "clean up", key, cleanRow, key, a.String())

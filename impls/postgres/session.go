@@ -126,21 +126,26 @@ func (c *client) within(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
+// errPooled: a client behind a pooler cannot name the server connection on which
+// a statement of its was run, or will be run.
+var errPooled = errors.New("a statement of a connection that was given up may still be run by the pooler")
+
 // settle makes sure that no session that was given up is left in the server, so
 // that nothing sent on it can have an effect any more. Until then everything is
-// open, so its errors are ErrUnknown.
-//
-// Behind a pooler a client cannot name its session: the server connection that
-// it had serves other clients by now. There its statements end with the
-// connection to the pooler, which is not confirmed.
+// open, so its errors are ErrUnknown. Behind a pooler it stays open.
 func (c *client) settle(ctx context.Context, doing, key string) error {
 	for len(c.past) > 0 {
 		dead := c.past[0]
 		s, err := c.session(ctx)
-		// A session of a server that was the primary before cannot change
-		// anything at the present one.
-		if err == nil && s.server == dead.server && c.cfg.Topology != pooled {
+		switch {
+		case err != nil:
+		case c.cfg.Topology == pooled:
+			err = errPooled
+		case s.server == dead.server:
 			err = c.terminate(ctx, s, dead)
+		default:
+			// A session of a server that was the primary before cannot change
+			// anything at the present one.
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w: %w", doing, key, impls.ErrUnknown, err)
