@@ -18,9 +18,19 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
+// resultSchema is the schema for the faults of package chaos.
+func resultSchema(t *testing.T) []byte {
+	t.Helper()
+	data, err := scenario.ResultSchema(chaos.Actions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(scenario.ResultSchema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(resultSchema(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +197,8 @@ func TestSchemaRefusesWrongDocuments(t *testing.T) {
 		"unfair beyond measure":       func(d object) { first(d)["fairness_jain"] = 1.1 },
 		"a hold without unit":         func(d object) { first(d)["workload"].(object)["hold"] = "uniform(1ms)" },
 		"no date":                     func(d object) { d["started"] = "yesterday" },
+		"unknown action":              func(d object) { first(d)["faults"].([]any)[0].(object)["kind"] = "holder-tickle" },
+		"action without its target":   func(d object) { first(d)["faults"].([]any)[0].(object)["kind"] = "follower-move" },
 	} {
 		var d object
 		if err := json.Unmarshal(marshal(t, filled()), &d); err != nil {
@@ -204,7 +216,7 @@ func TestSchemaRefusesWrongDocuments(t *testing.T) {
 // pointer.
 func TestSchemaHasTheFieldsOfTheTypes(t *testing.T) {
 	var root map[string]any
-	if err := json.Unmarshal(scenario.ResultSchema(), &root); err != nil {
+	if err := json.Unmarshal(resultSchema(t), &root); err != nil {
 		t.Fatal(err)
 	}
 	w := walker{t: t, defs: root["$defs"].(map[string]any), used: map[string]bool{}}
@@ -336,7 +348,7 @@ func TestSchemaKnowsEveryKind(t *testing.T) {
 			}
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(scenario.ResultSchema(), &root); err != nil {
+	if err := json.Unmarshal(resultSchema(t), &root); err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
@@ -354,7 +366,7 @@ func TestSchemaKnowsEveryKind(t *testing.T) {
 			t.Errorf("fault.kind: the schema does not know %s", f.Name)
 		}
 	}
-	for _, name := range []string{"holder", "pause", "holder-", "node:0-pause", "holder-pause-1", "gremlin-pause"} {
+	for _, name := range []string{"holder", "pause", "holder-", "node:0-pause", "holder-pause-1", "gremlin-pause", "holder-tickle", "follower-move"} {
 		if fault.MatchString(name) {
 			t.Errorf("fault.kind: the schema lets %q pass", name)
 		}
