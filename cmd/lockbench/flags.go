@@ -19,23 +19,21 @@ import (
 // faultFlags are the flags that describe faults; each applies to all faults of
 // --fault that have the parameter.
 type faultFlags struct {
-	names        []string
-	at, duration scenario.Duration
-	pause        scenario.Duration
-	by, step     string
+	names []string
+	spec  scenario.FaultSpec // what is given to all of them
+	pause scenario.Duration
 }
 
 func (f *faultFlags) add(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.names, "fault", nil, "inject these comma-separated faults (see lockbench list faults)")
-	fl.Var(&f.at, "fault-at", "inject them this long after the measured window starts (default 1s)")
-	fl.Var(&f.duration, "fault-for", "heal them after this time (default 2 TTL + 2s; killed servers 3s)")
 	fl.Var(&f.pause, "pause", "heal faults that pause after this time (default 2 TTL + 2s)")
-	fl.StringVar(&f.by, "by", "", "shift clocks (default TTL + 1s), delay links (50ms) or fsync (500ms)")
-	fl.StringVar(&f.step, "step", "", "inject while a client is at this step of its recipe, or acquiring, held...")
+	for _, flag := range scenario.FaultFlags(&f.spec) {
+		fl.Var(flag, flag.Name, flag.Help)
+	}
 }
 
 // schedule is the list of faults that the flags describe.
-func (f faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error) {
+func (f *faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, error) {
 	if len(f.names) == 0 {
 		for _, name := range []string{"pause", "fault-at", "fault-for", "by", "step"} {
 			if given(name) {
@@ -44,24 +42,23 @@ func (f faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, err
 		}
 		return nil, nil
 	}
-	var by scenario.Duration
-	if given("by") {
-		var err error
-		if by, err = scenario.ParseSigned(f.by); err != nil {
-			return nil, fmt.Errorf("--by: %w", err)
-		}
-	}
 	var list []scenario.FaultSpec
 	paused, measured := false, false
 	for _, name := range f.names {
-		spec := scenario.FaultSpec{Kind: name, Step: f.step}
-		kind, _ := chaos.ParseKind(name)
-		pauses, measures := kind.About().Freezes, kind.About().By.Name != ""
-		paused, measured = paused || pauses, measured || measures
-		set(&spec.At, f.at, given("fault-at"))
-		set(&spec.For, f.duration, given("fault-for"))
-		set(&spec.For, f.pause, given("pause") && pauses)
-		set(&spec.By, by, given("by") && measures)
+		spec := f.spec
+		spec.Kind = name
+		about := scenario.ActionInfo{}
+		if kind, ok := chaos.ParseKind(name); ok {
+			about = kind.About()
+		}
+		if given("pause") && about.Freezes {
+			paused, spec.For = true, f.pause
+		}
+		if given("by") && about.By.Name != "" {
+			measured = true
+		} else {
+			spec.By = 0
+		}
 		list = append(list, spec)
 	}
 	switch {
@@ -71,12 +68,6 @@ func (f faultFlags) schedule(given func(string) bool) ([]scenario.FaultSpec, err
 		return nil, errors.New("--by needs a clock, delay or slow-disk fault")
 	}
 	return list, nil
-}
-
-func set[T any](to **T, v T, given bool) {
-	if given {
-		*to = &v
-	}
 }
 
 // serverFlags reads BACKEND=PATH pairs.

@@ -139,7 +139,7 @@ func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 	t.Parallel()
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
-		Faults:  []scenario.FaultSpec{{Kind: "holder-pause", At: duration(100 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
+		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(100 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
 			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	list[0].Workers = 2

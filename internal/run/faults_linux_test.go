@@ -15,12 +15,12 @@ import (
 )
 
 // faulted is a load of some clients under one fault.
-func faulted(recipe string, fault scenario.FaultSpec, adjust ...func(*scenario.Settings)) trial {
-	if fault.At == nil {
-		fault.At = duration(300 * time.Millisecond)
+func faulted(recipe string, fault scenario.Fault, adjust ...func(*scenario.Settings)) trial {
+	if fault.At == 0 {
+		fault.At = scenario.Duration(300 * time.Millisecond)
 	}
 	s := scenario.Settings{
-		Clients: []int{4}, Faults: []scenario.FaultSpec{fault}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
+		Clients: []int{4}, Faults: faults(fault), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
 			TTL: scenario.Duration(time.Second), Wire: scenario.WireProxy,
 			Duration: scenario.Duration(7 * time.Second)},
 	}
@@ -85,16 +85,16 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		s.Topology, s.TTL, s.Duration = []string{"quorum"}, scenario.Duration(2*time.Second), 0
 	}
 	trials := []trial{
-		faulted("reference/mutex", scenario.FaultSpec{Kind: "holder-cut", For: duration(2 * time.Second)}),
-		faulted("reference/mutex", scenario.FaultSpec{Kind: "holder-reply-lost"}),
-		faulted("reference/mutex", scenario.FaultSpec{Kind: "holder-clock", For: duration(time.Second)}),
-		faulted("redis/token", scenario.FaultSpec{Kind: "holder-cut-kill", For: duration(time.Second)}),
-		faulted("redis/watchdog", scenario.FaultSpec{Kind: "leader-pause", For: duration(500 * time.Millisecond)}, func(s *scenario.Settings) {
+		faulted("reference/mutex", scenario.Fault{Kind: "holder-cut", For: scenario.Duration(2 * time.Second)}),
+		faulted("reference/mutex", scenario.Fault{Kind: "holder-reply-lost"}),
+		faulted("reference/mutex", scenario.Fault{Kind: "holder-clock", For: scenario.Duration(time.Second)}),
+		faulted("redis/token", scenario.Fault{Kind: "holder-cut-kill", For: scenario.Duration(time.Second)}),
+		faulted("redis/watchdog", scenario.Fault{Kind: "leader-pause", For: scenario.Duration(500 * time.Millisecond)}, func(s *scenario.Settings) {
 			s.Workload.Hold.A = 700 * time.Millisecond
 		}),
-		faulted("etcd/mutex", scenario.FaultSpec{Kind: "leader-kill", For: duration(time.Second)}, quorum),
-		faulted("mysql/insert", scenario.FaultSpec{Kind: "holder-kill"}),
-		faulted("mysql/lease-row", scenario.FaultSpec{Kind: "holder-kill"}),
+		faulted("etcd/mutex", scenario.Fault{Kind: "leader-kill", For: scenario.Duration(time.Second)}, quorum),
+		faulted("mysql/insert", scenario.Fault{Kind: "holder-kill"}),
+		faulted("mysql/lease-row", scenario.Fault{Kind: "holder-kill"}),
 	}
 	checks := []func(*testing.T, scenario.Result){
 		func(t *testing.T, r scenario.Result) { hits(t, r, byProxy); clean(t, r) },
@@ -214,7 +214,7 @@ func TestFaultByTheKernel(t *testing.T) {
 		t.Skipf("THE KERNEL'S CUTS ARE NOT TRIED IN A RUN: %v", err)
 	}
 	t.Parallel()
-	tr := faulted("redis/token", scenario.FaultSpec{Kind: "holder-cut", For: duration(2 * time.Second)})
+	tr := faulted("redis/token", scenario.Fault{Kind: "holder-cut", For: scenario.Duration(2 * time.Second)})
 	tr.settings.Wire = scenario.WireKernel
 	dir := t.TempDir()
 	cmd := controller(t, dir, plan(t, []string{tr.recipe}, tr.settings))

@@ -114,7 +114,7 @@ func TestHolderKill(t *testing.T) {
 	t.Parallel()
 	ttl := scenario.Duration(time.Second)
 	out := try(t, []trial{
-		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)}},
+		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -127,7 +127,7 @@ func TestHolderKill(t *testing.T) {
 		{"again", "reference/mutex", scenario.Settings{
 			Clients: []int{6},
 			// The second kill must not take the first one's victim for a holder.
-			Faults: []scenario.FaultSpec{{Kind: scenario.HolderKill, At: duration(200 * time.Millisecond)}, {Kind: scenario.HolderKill, At: duration(250 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.Keys, Keys: 3, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
+			Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}, scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(250 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.Keys, Keys: 3, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
 				TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)},
 		}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
@@ -180,7 +180,7 @@ func TestHolderKill(t *testing.T) {
 func TestStepFaults(t *testing.T) {
 	t.Parallel()
 	ttl := scenario.Duration(time.Second)
-	at := duration(200 * time.Millisecond)
+	at := scenario.Duration(200 * time.Millisecond)
 	effective := func(t *testing.T, r scenario.Result) {
 		if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
 			t.Error("the fault was not effective")
@@ -190,10 +190,10 @@ func TestStepFaults(t *testing.T) {
 		}
 	}
 	spec := func(kind, step string) []scenario.FaultSpec {
-		return []scenario.FaultSpec{{Kind: kind, At: at, Step: step}}
+		return faults(scenario.Fault{Kind: kind, At: at, Step: step})
 	}
 	short := spec("step-pause", "waiting")
-	short[0].For = duration(500 * time.Millisecond)
+	short[0].For = scenario.Duration(500 * time.Millisecond)
 	out := try(t, []trial{
 		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(2700 * time.Millisecond)}}, effective},
 		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, effective},
@@ -258,7 +258,7 @@ func TestProperties(t *testing.T) {
 func TestInterruptedAtAStep(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
-		Faults:  []scenario.FaultSpec{{Kind: "step-pause", Step: "waiting", For: duration(time.Hour)}}, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Duration: scenario.Duration(3 * time.Hour)},
+		Faults:  faults(scenario.Fault{Kind: "step-pause", Step: "waiting", For: scenario.Duration(time.Hour)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), Duration: scenario.Duration(3 * time.Hour)},
 	})
 	o := options(t, list)
 	ctx, cancel := context.WithCancel(t.Context())

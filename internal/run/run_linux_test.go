@@ -57,9 +57,12 @@ func plan(t testing.TB, recipes []string, s scenario.Settings) []scenario.Scenar
 	return list
 }
 
-func duration(d time.Duration) *scenario.Duration {
-	v := scenario.Duration(d)
-	return &v
+// faults is a schedule as a suite gives it.
+func faults(list ...scenario.Fault) (specs []scenario.FaultSpec) {
+	for _, f := range list {
+		specs = append(specs, scenario.FaultSpec{Fault: f})
+	}
+	return specs
 }
 
 func options(t testing.TB, list []scenario.Scenario) Options {
@@ -129,7 +132,7 @@ func TestHolderPause(t *testing.T) {
 	// not into the moment between the writes and the release.
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
-		Faults:  []scenario.FaultSpec{{Kind: "holder-pause", At: duration(300 * time.Millisecond)}}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
+		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(300 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
 			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(200 * time.Millisecond)},
 	})
 	out, err := Run(t.Context(), options(t, list))

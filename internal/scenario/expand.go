@@ -249,10 +249,10 @@ func (e *expansion) repeated(path string, s Settings) {
 	for i, f := range s.Faults {
 		at := fmt.Sprintf("%s.faults[%d].count", path, i)
 		switch {
-		case f.Count != nil && f.Every == nil:
-			e.problem(at, fmt.Sprintf("%d times without an interval", *f.Count), "add every: 5s, for example, or leave count out")
-		case f.Count != nil && (*f.Count < 1 || *f.Count > maxFaults):
-			e.problem(at, fmt.Sprintf("a fault that occurs %d times", *f.Count), fmt.Sprintf("write 1 to %d", maxFaults))
+		case f.gives("count") && !f.gives("every"):
+			e.problem(at, fmt.Sprintf("%d times without an interval", f.Count), "add every: 5s, for example, or leave count out")
+		case f.gives("count") && (f.Count < 1 || f.Count > maxFaults):
+			e.problem(at, fmt.Sprintf("a fault that occurs %d times", f.Count), fmt.Sprintf("write 1 to %d", maxFaults))
 		}
 	}
 }

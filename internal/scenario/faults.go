@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// defaultFaultAt is when a fault fires by default; the other defaults are those
-// of its action.
-const defaultFaultAt = time.Second
-
 // maxFaults bounds a schedule: more is a slip of the pen.
 const maxFaults = 200
 
@@ -76,21 +72,23 @@ func resolveFaults(specs []FaultSpec, sc Scenario, r RecipeFacts, window Duratio
 // occurrences are the faults that one spec, the i-th, stands for.
 func occurrences(spec FaultSpec, i int, sc Scenario, r RecipeFacts, window Duration) []Fault {
 	first, kind := withDefaults(spec, sc, r.actions)
-	within, every := valueOr(spec.Within, 0), valueOr(spec.Every, 0)
 	most := 1
-	if every > 0 {
-		most = valueOr(spec.Count, maxFaults+1)
+	if spec.Every > 0 {
+		most = maxFaults + 1
+		if spec.gives("count") {
+			most = spec.Count
+		}
 	}
 	var list []Fault
 	for n := range min(most, maxFaults+1) {
 		f := first
-		f.At += Duration(n) * every
+		f.At += Duration(n) * spec.Every
 		// Without a count the window decides, by the latest time that the seed may
 		// choose, so that another seed does not make another number of faults.
-		if spec.Count == nil && n > 0 && f.end(sc.Topology)+within+recovery(sc, kind, r) > window {
+		if !spec.gives("count") && n > 0 && f.end(sc.Topology)+spec.Within+recovery(sc, kind, r) > window {
 			break
 		}
-		f.At += drawn(sc.Seed, i, n, within)
+		f.At += drawn(sc.Seed, i, n, spec.Within)
 		list = append(list, f)
 	}
 	return list
@@ -110,11 +108,9 @@ func drawn(seed uint64, fault, occurrence int, most Duration) Duration {
 
 // withDefaults fills in what a fault leaves open.
 func withDefaults(spec FaultSpec, sc Scenario, actions Actions) (f Fault, k FaultKind) {
-	f = Fault{
-		Kind: spec.faultKind(), At: valueOr(spec.At, Duration(defaultFaultAt)), For: valueOr(spec.For, 0),
-		Step: spec.Step, Nth: valueOr(spec.Nth, 0), After: valueOr(spec.After, 0),
-		By: valueOr(spec.By, 0), Jitter: valueOr(spec.Jitter, 0), Rate: valueOr(spec.Rate, 0),
-	}
+	setDefaults(&spec, "")
+	f = spec.Fault
+	f.Kind = spec.faultKind()
 	k, ok := actions.Parse(f.Kind)
 	if !ok {
 		return f, k
@@ -123,13 +119,13 @@ func withDefaults(spec FaultSpec, sc Scenario, actions Actions) (f Fault, k Faul
 	if f.For == 0 && !about.Instant {
 		f.For = cmp.Or(about.For, OutlivesLease(sc.TTL))
 	}
-	if spec.By == nil {
+	if !spec.gives("by") {
 		f.By = about.By.Default
 		if about.By.AddTTL {
 			f.By += sc.TTL
 		}
 	}
-	if spec.Rate == nil {
+	if !spec.gives("rate") {
 		f.Rate = about.Rate
 	}
 	return f, k

@@ -86,44 +86,23 @@ type Settings struct {
 // given lists what was given, by path: "ttl", "workload", "workload.keys".
 func (s Settings) given() map[string]bool { return givenIn(reflect.ValueOf(&s).Elem(), "") }
 
-// FaultSpec is a Fault as it is written. In YAML it may be written as its kind
-// alone.
+// FaultSpec is a Fault as it is written, as far as it is given. In YAML it may be
+// written as its kind alone.
 type FaultSpec struct {
-	// Kind is required: TARGET-ACTION, or the action alone, with Target.
-	Kind   string `yaml:"kind"`
+	// Fault.Kind is required: TARGET-ACTION, or the action alone, with Target.
+	Fault  `yaml:",inline"`
 	Target string `yaml:"target"`
-	// At is the time after the start of the measured window; default 1s. The default
-	// fault of takeover comes within the first quarter of a TTL.
-	At *Duration `yaml:"at"`
 	// Within delays it by a time from 0 to Within that the seed decides.
-	Within *Duration `yaml:"within"`
+	Within Duration `yaml:"within"`
 	// Every repeats it at this interval to the end of the window, at most Count
 	// times; by default it comes once.
-	Every *Duration `yaml:"every"`
-	Count *int      `yaml:"count"`
-	// For is how long it lasts. Default: two leases and 2s, and for holder-pause no
-	// less, because a shorter pause proves nothing; 3s for a killed server. Instant
-	// faults have none, see FaultKind.Instant.
-	For *Duration `yaml:"for"`
-	// Step is a step of the recipe, as lockbench list recipes shows them, or
-	// acquiring, held, releasing; the target step requires it. Nth selects which
-	// client, by order of arrival at the step (1 = first).
-	Step string `yaml:"step"`
-	Nth  *int   `yaml:"nth"`
-	// After is a share of the TTL, counted from a grant.
-	After *float64 `yaml:"after"`
-	// By, Jitter and Rate are those of Fault. By may be negative for a clock; it
-	// defaults to a TTL and 1s for a clock, 50ms for a delay, 500ms for a slow disk.
-	// Rate defaults to 10000.
-	By     *Duration `yaml:"by" signed:"true"`
-	Jitter *Duration `yaml:"jitter"`
-	Rate   *int64    `yaml:"rate"`
+	Every Duration `yaml:"every"`
+	Count int      `yaml:"count"`
+
+	zero zeros
 }
 
-// valueOr is what p points to, or otherwise if the field was not given.
-func valueOr[T any](p *T, otherwise T) T {
-	if p != nil {
-		return *p
-	}
-	return otherwise
+// gives reports whether the parameter was given.
+func (f FaultSpec) gives(name string) bool {
+	return slices.ContainsFunc(fieldsIn(&f), func(x field) bool { return x.name == name && x.given() })
 }

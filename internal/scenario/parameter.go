@@ -39,6 +39,8 @@ type zeros uint64
 
 func (sc *Scenario) givenZeros() *zeros { return &sc.zero }
 func (l *Load) givenZeros() *zeros      { return &l.zero }
+func (f *Fault) givenZeros() *zeros     { return &f.zero }
+func (f *FaultSpec) givenZeros() *zeros { return &f.zero }
 
 // isGroup reports whether v is a struct of several fields, not one value.
 func isGroup(v reflect.Value) bool {
@@ -107,11 +109,8 @@ func (f field) mark() {
 func (f field) set(text string) error {
 	if f.tag.Get("signed") != "" {
 		d, err := ParseSigned(text)
-		if f.value.Kind() == reflect.Pointer {
-			f.value.Set(reflect.ValueOf(&d))
-		} else {
-			f.value.Set(reflect.ValueOf(d))
-		}
+		f.value.Set(reflect.ValueOf(d))
+		f.mark()
 		return err
 	}
 	err := setText(f.value, text)
@@ -136,9 +135,6 @@ func setText(v reflect.Value, text string) error {
 		return fmt.Errorf("%q is not %s", text, want)
 	}
 	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return setText(v.Elem(), text)
 	case reflect.Slice:
 		for _, part := range strings.Split(text, ",") {
 			element := reflect.New(v.Type().Elem()).Elem()
@@ -316,6 +312,9 @@ type Flag struct {
 
 // Flags makes a flag for every parameter that has one. Setting it changes s.
 func Flags(s *Settings) []*Flag { return flagsOf(reflect.ValueOf(s).Elem()) }
+
+// FaultFlags does what Flags does, for the parameters of a fault.
+func FaultFlags(f *FaultSpec) []*Flag { return flagsOf(reflect.ValueOf(f).Elem()) }
 
 func flagsOf(group reflect.Value) []*Flag {
 	var list []*Flag

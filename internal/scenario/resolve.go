@@ -50,7 +50,12 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 }
 
 // forgetZeros: once resolved, everything is given.
-func forgetZeros(sc *Scenario) { sc.zero, sc.Workload.zero = 0, 0 }
+func forgetZeros(sc *Scenario) {
+	sc.zero, sc.Workload.zero = 0, 0
+	for i := range sc.Faults {
+		sc.Faults[i].zero = 0
+	}
+}
 
 func resolveLoad(l *Load, c choice) {
 	missing := func(name string) bool { return !c.given["workload."+name] }

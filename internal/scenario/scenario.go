@@ -102,24 +102,33 @@ type Load struct {
 // Fault is one fault of a scenario's schedule. Nothing in it is left to chance:
 // what the seed decides has been decided when the suite was expanded.
 type Fault struct {
-	Kind string   `json:"kind" yaml:"kind"`                      // TARGET-ACTION, see FaultKind
-	At   Duration `json:"at_ns" yaml:"at"`                       // after the measured window began; with Step or After: not before that
-	For  Duration `json:"for_ns,omitempty" yaml:"for,omitempty"` // until it is healed; 0: it has no duration, see FaultKind.Instant
-	// Step is a named step of the recipe, or a place of the workload (acquiring,
-	// held, releasing): the fault fires while the Nth client to come there stands
-	// there. The target step is that client itself.
-	Step string `json:"step,omitempty" yaml:"step,omitempty"`
+	Kind string `json:"kind" yaml:"kind"` // TARGET-ACTION, see FaultKind
+	// At is the time after the start of the measured window; with Step or After it
+	// comes no earlier. The default fault of takeover comes within the first quarter
+	// of a TTL.
+	At Duration `json:"at_ns" yaml:"at" flag:"fault-at" default:"1s" help:"inject them this long after the measured window starts"`
+	// For is how long it lasts. Default: two leases and 2s, and for holder-pause no
+	// less, because a shorter pause proves nothing; 3s for a killed server. Instant
+	// faults have none, see FaultKind.Instant.
+	For Duration `json:"for_ns,omitempty" yaml:"for,omitempty" flag:"fault-for" help:"heal them after this time (default 2 TTL + 2s; killed servers 3s)"`
+	// Step is a named step of the recipe, as lockbench list recipes shows them, or a
+	// place of the workload (acquiring, held, releasing): the fault fires while the
+	// Nth client to come there stands there. The target step is that client itself.
+	Step string `json:"step,omitempty" yaml:"step,omitempty" flag:"step" help:"inject while a client is at this step of its recipe, or acquiring, held..."`
 	Nth  int    `json:"nth,omitempty" yaml:"nth,omitempty"` // 0: the first
 	// After is a share of the TTL: a fault on a holder fires when its hold is as
 	// old as that.
 	After float64 `json:"after,omitempty" yaml:"after,omitempty"`
 	// By is how far a clock jumps (backwards if negative), how late a delayed
-	// link is in each direction, how long a slow disk's fsync takes.
-	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty" signed:"true"`
+	// link is in each direction, how long a slow disk's fsync takes. Its default is
+	// the action's, and so is that of Rate.
+	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty" flag:"by" signed:"true" help:"shift clocks (default TTL + 1s), delay links (50ms) or fsync (500ms)"`
 	// Jitter is added to a delay: uniform from 0, by the seed.
 	Jitter Duration `json:"jitter_ns,omitempty" yaml:"jitter,omitempty"`
 	// Rate is what a throttled link lets through, in bytes a second.
 	Rate int64 `json:"rate,omitempty" yaml:"rate,omitempty"`
+
+	zero zeros
 }
 
 // Expect is what a scenario is expected to answer. An empty field expects
