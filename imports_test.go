@@ -39,6 +39,7 @@ var layers = []string{
 	"internal/scenario",
 	"history/historytest",
 	"history",
+	"internal/printable",
 	"internal/testenv",
 	"tools/plainenglish",
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -219,7 +220,7 @@ func viewCall(c scenario.WitnessCall) string {
 	if c.Client == history.Controller {
 		return fmt.Sprintf("lockbench: %s at %s", clean(c.Kind), stamp(c.InvokeNS))
 	}
-	line := fmt.Sprintf("%s, call %d: %s at %s", or(clean(c.Name), fmt.Sprintf("client %d", c.Client)), c.Seq, clean(c.Kind), stamp(c.InvokeNS))
+	line := fmt.Sprintf("%s, call %d: %s at %s", or(printable.Name(c.Name), fmt.Sprintf("client %d", c.Client)), c.Seq, clean(c.Kind), stamp(c.InvokeNS))
 	if c.ReturnNS != 0 {
 		line += fmt.Sprintf(", %s at %s", clean(c.Outcome), stamp(c.ReturnNS))
 	} else {
@@ -228,7 +229,7 @@ func viewCall(c scenario.WitnessCall) string {
 	if c.Fence != 0 {
 		line += fmt.Sprintf(", token %d", c.Fence)
 	}
-	return line + ", attempt " + clean(c.Attempt)
+	return line + ", attempt " + printable.Name(c.Attempt)
 }
 
 func faultFacts(f scenario.FaultResult) []fact {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -135,14 +136,11 @@ func experiments(results []result) []*experiment {
 
 // label is the recipe, and its topology if that is not single.
 func label(r result) string {
-	l := clean(r.Recipe)
-	if l == "" {
-		l = clean(r.Backend)
-	}
+	l := or(r.Recipe, r.Backend)
 	if r.Topology != "" && r.Topology != "single" {
 		l += " (" + clean(r.Topology) + ")"
 	}
-	return l
+	return printable.Name(l)
 }
 
 // of returns the results of one subject, at all client counts.

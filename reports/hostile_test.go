@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -13,7 +14,7 @@ import (
 const hostile = `<script>alert(1)</script>"'|` + "`" + `](javascript:x) ]]> &amp; {{.}} ${x}` + "\x1b[31m\x00\u202e\nsecond"
 
 // hostileDoc puts that text wherever a document has one.
-func hostileDoc(t *testing.T) scenario.Document {
+func hostileDoc(t *testing.T, hostile string) scenario.Document {
 	t.Helper()
 	d := quickDoc()
 	for i := range d.Scenarios {
@@ -34,7 +35,7 @@ func hostileDoc(t *testing.T) scenario.Document {
 		r.Safety.Registers = append(r.Safety.Registers, scenario.Register{Name: hostile})
 		for j := range r.Safety.Witnesses {
 			w := &r.Safety.Witnesses[j]
-			w.Sentence, w.Class, w.Cause, w.Calls[0].Kind, w.Calls[0].Attempt = hostile, hostile, hostile, hostile, hostile
+			w.Sentence, w.Class, w.Cause, w.Calls[0].Kind, w.Calls[0].Attempt, w.Calls[0].Name, w.KeyName = hostile, hostile, hostile, hostile, hostile, hostile, hostile
 		}
 		for j := range r.Faults {
 			f := &r.Faults[j]
@@ -46,7 +47,7 @@ func hostileDoc(t *testing.T) scenario.Document {
 }
 
 func TestHostileTextStaysText(t *testing.T) {
-	d := hostileDoc(t)
+	d := hostileDoc(t, hostile)
 	dir := t.TempDir()
 	putJSON(t, filepath.Join(dir, scenario.FileResult), d)
 	e := environmentOf(d)
@@ -139,4 +140,31 @@ func section0(text, title string) string {
 	body, _, _ := strings.Cut(rest, "\n\n")
 	_, body, _ = strings.Cut(body, "\n")
 	return body
+}
+
+// FuzzControlCharacters: no report has a raw control character, whatever the texts
+// and names of a result are.
+func FuzzControlCharacters(f *testing.F) {
+	f.Add(hostile)
+	f.Add("\x1b]0;owned\x07\rverdict safe\u202e\u2066\u200b\u009b31m\x7f \xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		d := hostileDoc(t, text)
+		d.Scenarios = d.Scenarios[len(d.Scenarios)-3:] // quick enough to fuzz
+		c := build(run{doc: d})
+		page, err := renderHTML(c, run{doc: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases, err := junit(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for format, out := range map[string]string{
+			"text": renderText(c, TextOptions{}), FileHTML: string(page), FileMarkdown: renderMarkdown(c), FileJUnit: string(cases), FileBench: string(bench(d)),
+		} {
+			if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) }); i >= 0 {
+				t.Errorf("%s: %q", format, out[max(0, i-30):min(len(out), i+30)])
+			}
+		}
+	})
 }

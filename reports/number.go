@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/lockbench/lockbench/internal/printable"
 )
 
 // none is shown for a value that was not measured.
@@ -104,17 +105,8 @@ func size(n int64) string {
 	return scaled(float64(n), []unit{{1 << 30, " GiB"}, {1 << 20, " MiB"}, {1 << 10, " KiB"}, {1, " B"}})
 }
 
-// clean makes s one line without control characters: texts from servers end up on
-// terminals.
-func clean(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return '�'
-		}
-		return r
-	}, s)
-}
+// clean makes s one line without control characters.
+func clean(s string) string { return printable.Line(s) }
 
 func plural(n int, one, many string) string {
 	return counted(int64(n), one, many)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -89,7 +90,7 @@ func drawWitness(w scenario.Witness, faults []scenario.FaultResult) (timeline, b
 	for i, c := range calls {
 		l := lanes[c.Client]
 		if l == nil {
-			l = &lane{Name: or(clean(c.Name), fmt.Sprintf("client %d", c.Client)), Proves: i < len(w.Calls)}
+			l = &lane{Name: or(printable.Name(c.Name), fmt.Sprintf("client %d", c.Client)), Proves: i < len(w.Calls)}
 			lanes[c.Client] = l
 		}
 		if c.InvokeNS > to || c.ReturnNS != 0 && c.ReturnNS < from && !granted(c) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/run"
 )
 
@@ -17,13 +18,16 @@ import (
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	code           exitCode // of a command that ended without an error
+	protocol       io.Writer // stdout of the internal commands, which print nothing for people
+	code           exitCode  // of a command that ended without an error
 }
 
 // execute runs the command line and returns its exit code. It writes results to
 // stdout and everything else to stderr, and never calls os.Exit.
 func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) exitCode {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{stdin: stdin, protocol: stdout}
+	stdout, stderr = printable.NewWriter(stdout), printable.NewWriter(stderr)
+	a.stdout, a.stderr = stdout, stderr
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/reports"
 )
 
@@ -31,7 +32,7 @@ func columns(w any, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if f, ok := w.(*os.File); ok {
+	if f, ok := file(w); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
@@ -39,8 +40,17 @@ func columns(w any, otherwise int) int {
 	return otherwise
 }
 
-func isTerminal(w any) bool {
+// file is the file that a guarded writer writes to.
+func file(w any) (*os.File, bool) {
+	if guard, ok := w.(*printable.Writer); ok {
+		w = guard.Unwrap()
+	}
 	f, ok := w.(*os.File)
+	return f, ok
+}
+
+func isTerminal(w any) bool {
+	f, ok := file(w)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

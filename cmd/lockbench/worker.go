@@ -14,7 +14,7 @@ func (a *app) workerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "worker", Short: "Host clients for a run (internal)", Hidden: true, Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := workloads.Main(cmd.Context(), a.stdin, a.stdout, a.stderr, find); err != nil {
+			if err := workloads.Main(cmd.Context(), a.stdin, a.protocol, a.stderr, find); err != nil {
 				return fmt.Errorf("worker: %w", err)
 			}
 			return nil

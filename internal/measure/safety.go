@@ -7,6 +7,7 @@ import (
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -105,7 +106,7 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 		safety.Witnesses = append(safety.Witnesses, d.witness(w))
 	}
 	for _, x := range d.history.Damage {
-		safety.Damage = append(safety.Damage, x.String())
+		safety.Damage = append(safety.Damage, printable.Line(x.String()))
 	}
 	if n := int(rep.UncertainOverlaps); n > 0 {
 		d.warning("the clocks leave open whether %s overlapped", counted(n, "more pair of holds", "more pairs of holds"))
@@ -170,7 +171,7 @@ func (d *derivation) registers(rep checker.Report) {
 }
 
 func (d *derivation) witness(w checker.Witness) scenario.Witness {
-	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: d.history.Keys[w.Key], Sentence: d.sentence(w), LengthNS: max(0, w.Length()), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
+	out := scenario.Witness{Class: string(w.Class), Key: w.Key, KeyName: printable.Name(d.history.Keys[w.Key]), Sentence: d.sentence(w), LengthNS: max(0, w.Length()), Cause: w.Cause, Calls: []scenario.WitnessCall{}}
 	for _, f := range d.around(w) {
 		out.Faults = append(out.Faults, f.id)
 	}
@@ -183,7 +184,7 @@ func (d *derivation) witness(w checker.Witness) scenario.Witness {
 // witnessCall is a call as witnesses show it.
 func (d *derivation) witnessCall(c history.Call) scenario.WitnessCall {
 	call := scenario.WitnessCall{
-		Client: c.Client, Name: d.history.Clients[c.Client], Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
+		Client: c.Client, Name: printable.Name(d.history.Clients[c.Client]), Seq: c.Seq, Kind: c.Kind.String(), Outcome: c.Outcome.String(), Attempt: c.Attempt.String(),
 		Fence: c.Fence, InvokeNS: c.Invoke - d.samples.Start,
 	}
 	if c.Outcome != history.Open && c.Return >= c.Invoke {

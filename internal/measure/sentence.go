@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/printable"
 )
 
 // Moment prints a stamp as the time since the beginning of the measured window, with
@@ -125,14 +126,14 @@ func (d *derivation) leftTaken(calls []history.Call) string {
 // client and key return the names of the history's source, else numbers.
 func (d *derivation) client(c uint32) string {
 	if name, ok := d.history.Clients[c]; ok {
-		return name
+		return printable.Name(name)
 	}
 	return fmt.Sprintf("client %d", c)
 }
 
 func (d *derivation) key(k uint32) string {
 	if name, ok := d.history.Keys[k]; ok {
-		return name
+		return printable.Name(name)
 	}
 	return fmt.Sprintf("k%d", k)
 }
