@@ -21,8 +21,8 @@ var layers = []string{
 	"reports",
 	"internal/measure",
 	"checker",
-	"chaos",
-	"workloads",
+	"internal/chaos",
+	"internal/workloads",
 	"internal/cluster/clustertest",
 	"internal/cluster",
 	"internal/worker",
@@ -47,10 +47,10 @@ var layers = []string{
 // forbidden lists what some packages may not import although it stands below
 // them: the packages that judge must not know the servers.
 var forbidden = map[string][]string{
-	"checker": {"internal/cluster", "impls", "chaos", "workloads", "internal/faultnet", "internal/scenario"},
+	"checker": {"internal/cluster", "impls", "internal/chaos", "internal/workloads", "internal/faultnet", "internal/scenario"},
 	"history": {"*"},
 	"impls":   {"internal/cluster", "internal/scenario", "internal/faultnet"},
-	"reports": {"internal/cluster", "workloads", "internal/run"},
+	"reports": {"internal/cluster", "internal/workloads", "internal/run"},
 }
 
 func TestImportsPointDownwards(t *testing.T) {
