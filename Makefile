@@ -23,8 +23,6 @@ bench: build ## from nothing to a report: install what is missing, run the quick
 
 test: servers-test lint ## everything that CI runs, ending in go test's own output
 	$(GO) test ./checker
-	# Alone: beside another package two cores are too busy for its short scenarios.
-	$(GO) test -race -timeout 15m ./internal/run
 	$(GO) test -race -timeout 15m ./...
 
 short: ## the tests that need no server and few minutes, and a summary of what they leave out

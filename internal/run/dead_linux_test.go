@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,25 +29,29 @@ func childNamed(t *testing.T, text string) int {
 	return 0
 }
 
-// onceAtWork kills, when clients are at work, the child whose command line
-// holds the text.
-func onceAtWork(t *testing.T, text string) Progress {
-	var once sync.Once
-	return &onTick{do: func(acquired uint64) {
-		if acquired < 100 {
-			return
+// killAtWork kills, when the clients of the first scenario are at work, the child
+// whose command line holds the text. It lets this scenario go on until clients
+// have acquired so many more locks, and the others until they have acquired some.
+func killAtWork(t *testing.T, text string, more uint64) func(scenario.Scenario, uint64) bool {
+	const some = 200
+	first, at := "", uint64(0)
+	return func(sc scenario.Scenario, acquired uint64) bool {
+		switch {
+		case acquired < some:
+			return false
+		case first == sc.Name:
+			return acquired >= at+more
+		case first != "":
+			return true
 		}
-		once.Do(func() {
-			pid := childNamed(t, text)
-			if pid == 0 {
-				t.Errorf("no child %q to kill", text)
-				return
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-		})
-	}}
+		first, at = sc.Name, acquired
+		if pid := childNamed(t, text); pid == 0 {
+			t.Errorf("no child %q to kill", text)
+		} else if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		return false
+	}
 }
 
 // again judges the scenario's folder a second time, as lockbench check does.
@@ -73,10 +76,10 @@ func TestWorkerKilled(t *testing.T) {
 		Clients: []int{4},
 		Scenario: scenario.Scenario{
 			Workload: scenario.Load{Kind: scenario.HotKey}, Workers: 2, TTL: scenario.Duration(time.Second),
-			Duration: scenario.Duration(2 * time.Second), Warmup: scenario.Duration(100 * time.Millisecond)},
+			Duration: long, Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	o := options(t, list)
-	o.Progress = onceAtWork(t, filepath.Base(self))
+	o.enough = killAtWork(t, filepath.Base(self), 200)
 	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +99,10 @@ func TestServerKilled(t *testing.T) {
 		Clients: []int{4},
 		Scenario: scenario.Scenario{
 			Workload: scenario.Load{Kind: scenario.HotKey}, TTL: scenario.Duration(time.Second), Timeout: scenario.Duration(500 * time.Millisecond),
-			Duration: scenario.Duration(2 * time.Second), Warmup: scenario.Duration(100 * time.Millisecond), Repeat: 2},
+			Duration: long, Warmup: scenario.Duration(100 * time.Millisecond), Repeat: 2},
 	})
 	o := options(t, list)
-	o.Progress = onceAtWork(t, "redis-server")
+	o.enough = killAtWork(t, "redis-server", 0)
 	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -140,16 +143,18 @@ func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
 		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(100 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(100 * time.Millisecond)},
+			TTL: scenario.Duration(time.Second), Duration: long, Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	list[0].Workers = 2
-	out, err := Run(t.Context(), options(t, list))
+	o := options(t, list)
+	o.enough = shown(o.Out)
+	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := out.Document.Scenarios[0]
 	if len(r.Faults) != 1 || r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, "hosts 2 clients") || r.Safety.Verdict != scenario.Undecided || r.AsExpected != nil {
-		t.Errorf("faults %+v, verdict %s, as expected %v", r.Faults, r.Safety.Verdict, r.AsExpected)
+		t.Errorf("faults %+v, safety %+v, surprises %v, warnings %v", r.Faults, r.Safety, r.Surprises, r.Warnings)
 	}
 }
 
@@ -158,9 +163,11 @@ func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 func TestControllerStreamIsMissed(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{2}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter},
-			Duration: scenario.Duration(300 * time.Millisecond), Warmup: scenario.Duration(50 * time.Millisecond)},
+			Duration: long, Warmup: scenario.Duration(50 * time.Millisecond)},
 	})
-	out, err := Run(t.Context(), options(t, list))
+	o := options(t, list)
+	o.enough = shown(o.Out)
+	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

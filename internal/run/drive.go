@@ -61,9 +61,15 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	}
 
 	// Faults and progress end with the load. The sampler reads the servers once
-	// more when it has ended, so it is waited for; an early end stops it.
+	// more when the load has ended, so it is waited for; an interruption stops it.
 	during, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var stopped atomic.Int64
+	stop := func() {
+		stopped.Store(r.clock.Now())
+		cancel() // heal first: a stopped worker cannot read the order to stop
+		s.pool.Stop()
+	}
 	var (
 		wg       sync.WaitGroup
 		sampling sync.WaitGroup
@@ -71,11 +77,11 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 		kills    []chaos.Kill
 		faultErr error
 	)
-	sampling.Go(func() { sampler.run(ctx, window, end) })
+	sampling.Go(func() { sampler.run(ctx, during, window, end) })
 	wg.Go(func() {
 		kills, faultErr = r.schedule(sc, s, faults, window, end).Run(during)
 	})
-	wg.Go(func() { r.reportProgress(during, sc, s.board, start, end) })
+	wg.Go(func() { r.reportProgress(during, sc, s.board, start, end, stop) })
 	wg.Go(func() { r.watch(during, sc, boardClients{s.board, s.pool, sc.Clients}, window) })
 
 	// A worker ends the load by itself; how long it may then take to leave its
@@ -84,12 +90,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	patience := time.Duration(end-r.clock.Now()) + 2*sc.TTL.D() + 4*sc.Timeout.D() + 15*time.Second
 	waitCtx, stopWaiting := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stopWaiting()
-	var stopped atomic.Int64
-	interrupted := context.AfterFunc(ctx, func() {
-		stopped.Store(r.clock.Now())
-		cancel() // heal first: a stopped worker cannot read the order to stop
-		s.pool.Stop()
-	})
+	interrupted := context.AfterFunc(ctx, stop)
 	defer interrupted()
 	workers, err := s.pool.Wait(waitCtx)
 	actualEnd := end
@@ -110,8 +111,9 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	return samples, errors.Join(err, faultErr)
 }
 
-// reportProgress reports progress until ctx ends.
-func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64) {
+// reportProgress reports progress until ctx ends, and stops the load when it has
+// shown enough.
+func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64, stop func()) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
@@ -120,7 +122,12 @@ func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board
 			return
 		case <-t.C:
 			elapsed := min(max(r.clock.Now()-start, 0), end-start)
-			r.Progress.Tick(sc, time.Duration(elapsed), time.Duration(end-start), board.Acquired())
+			acquired := board.Acquired()
+			r.Progress.Tick(sc, time.Duration(elapsed), time.Duration(end-start), acquired)
+			if inWindow := elapsed > int64(sc.Warmup); inWindow && r.enough != nil && r.enough(sc, acquired) {
+				stop()
+				return
+			}
 		}
 	}
 }

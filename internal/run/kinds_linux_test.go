@@ -6,13 +6,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
+	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -21,6 +25,65 @@ type trial struct {
 	name, recipe string
 	settings     scenario.Settings
 	check        func(t *testing.T, r scenario.Result)
+}
+
+// long bounds a load that is ended when it has shown enough.
+const long = scenario.Duration(2 * time.Minute)
+
+// shown ends a load when each of its faults has missed, or is over and followed by
+// a grant, and the clients have acquired enough locks since. out is the run's
+// Options.Out.
+func shown(out string) func(scenario.Scenario, uint64) bool {
+	var mu sync.Mutex
+	since := map[string]uint64{} // locks acquired when the faults were over, by scenario
+	return func(sc scenario.Scenario, acquired uint64) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, over := since[sc.Name]; !over {
+			if faultLogged(out, sc, "missed", "first_grant") < len(sc.Faults) {
+				return false
+			}
+			since[sc.Name] = acquired
+		}
+		if sc.Workload.Kind == scenario.Takeover {
+			return acquired >= uint64(sc.Clients) // each client acquires once
+		}
+		// As many as fit two seconds, but neither one nor very many.
+		want := min(400, max(5, 2*time.Second/max(sc.Workload.Hold.A, time.Millisecond)))
+		return acquired >= since[sc.Name]+uint64(want)
+	}
+}
+
+// faultLogged counts such events in the fault log of a scenario under way.
+func faultLogged(out string, sc scenario.Scenario, events ...string) (n int) {
+	logs, err := filepath.Glob(filepath.Join(out, "*", scenario.DirScenarios, sc.Name, scenario.FileFaults))
+	if err != nil || len(logs) != 1 {
+		return 0
+	}
+	list, err := readFaultEvents(filepath.Dir(logs[0]))
+	if err != nil {
+		return 0
+	}
+	for _, e := range list {
+		if slices.Contains(events, e.Event) {
+			n++
+		}
+	}
+	return n
+}
+
+// soFar judges what the clients of a scenario have recorded by now.
+func soFar(out string, sc scenario.Scenario) scenario.Safety {
+	dirs, err := filepath.Glob(filepath.Join(out, "*", scenario.DirScenarios, sc.Name))
+	if err != nil || len(dirs) != 1 {
+		return scenario.Safety{}
+	}
+	recipe, _ := all.Find(sc.Recipe)
+	r, err := measure.Scenario(dirs[0], recipe.Info(), measure.Options{SkipLatencyFile: true})
+	if err != nil { // a file is just being written: the next look has more
+		return scenario.Safety{}
+	}
+	return r.Safety
 }
 
 // try carries all trials out in one run, so that they share their servers.
@@ -43,6 +106,7 @@ func tryWith(t *testing.T, trials []trial, adjust func(*Options)) Outcome {
 	if etcd := clustertest.Binary(t, "etcd"); etcd != "" {
 		o.Binaries["etcd"] = etcd
 	}
+	o.enough = shown(o.Out)
 	adjust(&o)
 	out, err := Run(t.Context(), o)
 	if err != nil {
@@ -79,28 +143,27 @@ func load(kind string) scenario.Load {
 // one that is wrong, whole runs through.
 func TestLoads(t *testing.T) {
 	t.Parallel()
-	short := scenario.Duration(1500 * time.Millisecond)
 	try(t, []trial{
-		{"try-storm", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.TryStorm), Duration: short}}, func(t *testing.T, r scenario.Result) {
+		{"try-storm", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.TryStorm), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if r.Busy == 0 || r.Acquired == 0 {
 				t.Errorf("%d tries held, %d busy", r.Acquired, r.Busy)
 			}
 		}},
-		{"churn", "redis/token", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Churn), Duration: short}}, func(t *testing.T, r scenario.Result) {
+		{"churn", "redis/token", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Churn), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if r.Failed == 0 {
 				t.Error("nobody gave up")
 			}
 		}},
-		{"reentrant", "redis/reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: short}}, asExpected},
-		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: short}}, func(t *testing.T, r scenario.Result) {
+		{"reentrant", "redis/reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: long}}, asExpected},
+		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			if r.Safety.Verdict != scenario.Unsafe {
 				t.Error("the inner release frees the outer hold, and nobody saw it")
 			}
 		}},
-		{"batch", "redis/batch", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Batch), Duration: short}}, asExpected},
-		{"read-write", "zookeeper/read-write", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.ReadWrite), Duration: short}}, func(t *testing.T, r scenario.Result) {
+		{"batch", "redis/batch", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Batch), Duration: long}}, asExpected},
+		{"read-write", "zookeeper/read-write", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.ReadWrite), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			if r.Safety.Verdict != scenario.Safe || r.Safety.Liveness != scenario.Live {
 				t.Error("readers that share the lock are taken for holders that exclude")
 			}
@@ -114,7 +177,7 @@ func TestHolderKill(t *testing.T) {
 	t.Parallel()
 	ttl := scenario.Duration(time.Second)
 	out := try(t, []trial{
-		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)}},
+		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -128,14 +191,14 @@ func TestHolderKill(t *testing.T) {
 			Clients: []int{6},
 			// The second kill must not take the first one's victim for a holder.
 			Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}, scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(250 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.Keys, Keys: 3, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 5 * time.Millisecond}},
-				TTL: ttl, Duration: scenario.Duration(3300 * time.Millisecond)},
+				TTL: ttl, Duration: long},
 		}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if len(r.Faults) != 2 || r.Faults[0].Status != "effective" || r.Faults[1].Status != "effective" || r.Faults[0].Target == r.Faults[1].Target {
 				t.Error("the kills were not of two holders")
 			}
 		}},
-		{"takeover", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Takeover), TTL: ttl, Duration: scenario.Duration(4 * time.Second)}},
+		{"takeover", "reference/mutex", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Takeover), TTL: ttl, Duration: long}},
 			func(t *testing.T, r scenario.Result) {
 				asExpected(t, r)
 				if r.Takeover == nil || r.Takeover.Holds != 4 || r.Takeover.Granted != 4 {
@@ -195,9 +258,10 @@ func TestStepFaults(t *testing.T) {
 	short := spec("step-pause", "waiting")
 	short[0].For = scenario.Duration(500 * time.Millisecond)
 	out := try(t, []trial{
-		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: scenario.Duration(2700 * time.Millisecond)}}, effective},
-		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, effective},
-		// The recipe has the step of those that are woken, and polls.
+		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: long}}, effective},
+		// The recipe has the step of those that are woken, and polls. The fault waits
+		// for it until the end.
 		{"nobody", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
 			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
 				t.Errorf("as expected is %v", r.AsExpected)
@@ -303,19 +367,27 @@ func readJSON(t testing.TB, path string, v any) {
 }
 
 // faultEvents reads the fault log of a scenario's folder.
-func faultEvents(t testing.TB, dir string) (list []scenario.FaultEvent) {
+func faultEvents(t testing.TB, dir string) []scenario.FaultEvent {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, scenario.FileFaults))
+	list, err := readFaultEvents(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return list
+}
+
+func readFaultEvents(dir string) (list []scenario.FaultEvent, err error) {
+	f, err := os.Open(filepath.Join(dir, scenario.FileFaults))
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	for in := json.NewDecoder(f); in.More(); {
 		var e scenario.FaultEvent
 		if err := in.Decode(&e); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		list = append(list, e)
 	}
-	return list
+	return list, nil
 }

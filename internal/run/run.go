@@ -41,6 +41,10 @@ type Options struct {
 	Known scenario.KnownFailures
 	// NotTried is what a budget left out, for the record.
 	NotTried []scenario.NotTried
+
+	// enough ends the load of a scenario once it returns true. Tests set it, so
+	// that they wait for what they look for, and not for a time.
+	enough func(sc scenario.Scenario, acquired uint64) bool
 }
 
 // Outcome is what Run leaves.

@@ -82,22 +82,25 @@ func TestControls(t *testing.T) {
 		Clients: []int{8},
 		Scenario: scenario.Scenario{
 			Workload: scenario.Load{Kind: scenario.HotKey}, Warmup: scenario.Duration(200 * time.Millisecond),
-			// One contended acquire in a hundred is granted twice: enough of them,
-			// quick polls and a while, so that chance cannot spare the lock even on
-			// a machine under load.
+			// One contended acquire in a hundred is granted twice, and on a busy
+			// machine not every pair overlaps: the load goes on until one does.
 			Poll:     scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond},
-			Duration: scenario.Duration(6 * time.Second)},
+			Duration: long},
 	})
 	o, look := options(t, list), newOnlooker()
 	o.Progress = look
+	o.enough = func(sc scenario.Scenario, acquired uint64) bool {
+		return acquired > 1000 && (sc.Recipe == "reference/mutex" || soFar(o.Out, sc).Overlaps > 0)
+	}
 	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := [][]string{nil, {"both hold k0"}}
 	for i, want := range []string{scenario.Safe, scenario.Unsafe} {
 		r := out.Document.Scenarios[i]
-		look.saw(t, r, live[i]...)
+		if want == scenario.Safe {
+			look.saw(t, r)
+		}
 		if r.Status != scenario.StatusDone || r.Safety.Verdict != want || r.AsExpected == nil || !*r.AsExpected {
 			t.Errorf("%s: %s %s, verdict %s (%v), want %s: %v", r.Recipe, r.Status, r.Reason, r.Safety.Verdict, r.Safety.Why, want, r.Surprises)
 		}
@@ -133,9 +136,11 @@ func TestHolderPause(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
 		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(300 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
-			TTL: scenario.Duration(time.Second), Warmup: scenario.Duration(200 * time.Millisecond)},
+			TTL: scenario.Duration(time.Second), Duration: long, Warmup: scenario.Duration(200 * time.Millisecond)},
 	})
-	out, err := Run(t.Context(), options(t, list))
+	o := options(t, list)
+	o.enough = shown(o.Out)
+	out, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,6 +241,7 @@ func controllerMain(dir string) int {
 		return 1
 	}
 	self, _ := os.Executable()
+	shows := shown(filepath.Join(dir, "out"))
 	_, err = Run(context.Background(), Options{
 		Suite: "test", Seed: 1, Scenarios: list, Out: filepath.Join(dir, "out"), Temp: filepath.Join(dir, "tmp"),
 		Find: func(id string) (impls.Recipe, bool) { return all.Find(id) }, Worker: []string{self},
@@ -244,6 +250,9 @@ func controllerMain(dir string) int {
 				fmt.Println("working")
 			}
 		}},
+		enough: func(sc scenario.Scenario, acquired uint64) bool {
+			return len(sc.Faults) > 0 && shows(sc, acquired)
+		},
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -41,11 +41,13 @@ type nodeAccount struct {
 	pid      int
 }
 
-func (s *sampler) run(ctx context.Context, start, end int64) {
-	before, err := s.read(ctx, start)
+// run reads at both ends of the window; at its end earlier where the load, which
+// ends with during, ended before.
+func (s *sampler) run(ctx, during context.Context, start, end int64) {
+	before, err := s.read(ctx, during, start)
 	if err == nil {
 		var after account
-		if after, err = s.read(ctx, end); err == nil {
+		if after, err = s.read(ctx, during, end); err == nil {
 			s.compare(before, after)
 			return
 		}
@@ -89,10 +91,11 @@ func (s *sampler) compare(before, after account) {
 	}
 }
 
-// read waits for a stamp and reads what there is; it returns an error if ctx ends
-// first.
-func (s *sampler) read(ctx context.Context, at int64) (account, error) {
-	if err := s.clock.SleepUntil(ctx, at); err != nil {
+// read waits for a stamp, or for the load's end, and reads what there is; it
+// returns an error if ctx ends first.
+func (s *sampler) read(ctx, during context.Context, at int64) (account, error) {
+	_ = s.clock.SleepUntil(during, at) // the load's end is one more time to read
+	if err := ctx.Err(); err != nil {
 		return account{}, err
 	}
 	a := account{nodes: map[string]nodeAccount{}}

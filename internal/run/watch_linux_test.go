@@ -34,6 +34,13 @@ func (o *onlooker) Done(r scenario.Result) {
 	o.done[r.Name] = true
 }
 
+// has reports whether this was reported for a scenario.
+func (o *onlooker) has(name, what string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Contains(strings.Join(o.reported[name], "\n"), what)
+}
+
 func newOnlooker() *onlooker {
 	return &onlooker{reported: map[string][]string{}, done: map[string]bool{}}
 }
@@ -63,15 +70,20 @@ func (o *onlooker) saw(t *testing.T, r scenario.Result, what ...string) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	look := newOnlooker()
-	shows := func(what ...string) func(*testing.T, scenario.Result) {
-		return func(t *testing.T, r scenario.Result) { look.saw(t, r, what...) }
-	}
 	held := func(ttl time.Duration) scenario.Settings {
 		return scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistUniform, A: 10 * time.Millisecond, B: 90 * time.Millisecond}},
-			TTL: scenario.Duration(ttl), Duration: scenario.Duration(3 * time.Second), Poll: scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond}}}
+			TTL: scenario.Duration(ttl), Duration: long, Poll: scenario.Poll{Min: time.Millisecond, Max: 3 * time.Millisecond}}}
 	}
 	tryWith(t, []trial{
-		{"right", "reference/mutex", held(4 * time.Second), shows()},
-		{"late success", "reference/broken-late", held(50 * time.Millisecond), shows("both hold k0")},
-	}, func(o *Options) { o.Progress = look })
+		{"right", "reference/mutex", held(4 * time.Second), func(t *testing.T, r scenario.Result) { look.saw(t, r) }},
+		{"late success", "reference/broken-late", held(50 * time.Millisecond), func(t *testing.T, r scenario.Result) { look.saw(t, r, "both hold k0") }},
+	}, func(o *Options) {
+		o.Progress = look
+		o.enough = func(sc scenario.Scenario, acquired uint64) bool {
+			if sc.Recipe == "reference/mutex" {
+				return acquired > 50
+			}
+			return look.has(sc.Name, "both hold k0")
+		}
+	})
 }
