@@ -18,6 +18,7 @@ var layers = []string{
 	"internal/run",
 	"conformance",
 	"reports/compare",
+	"reports/advise",
 	"reports",
 	"internal/measure",
 	"checker",

@@ -8,6 +8,7 @@
 //	lockbench check DIR|FILE...          check a run or any history again
 //	lockbench report DIR...              rebuild the reports of runs
 //	lockbench compare BASE NEW           what changed from one run to another
+//	lockbench advise                     which lock fits a need, from measured scenarios
 //	lockbench list recipes|workloads|faults|suites
 //	lockbench doctor                     check this machine for servers and tools
 //	lockbench heal                       clean up after killed runs

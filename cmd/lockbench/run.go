@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -98,8 +99,7 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.format != "text" && f.format != "json" {
 		return usage(fmt.Errorf("--format %s: want text or json", f.format))
 	}
-	binaries, err := serverFlags(f.servers)
-	if err != nil {
+	if _, err := serverFlags(f.servers); err != nil {
 		return err
 	}
 	plan, err := f.plan(cmd, args)
@@ -137,27 +137,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.dryRun {
 		return a.print(plan, f.format)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the lockbench program, to start workers with: %w", err)
-	}
-	opt := run.Options{
-		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
-		Known: plan.known, NotTried: plan.notTried,
-	}
-	if !f.quiet {
-		opt.Progress = newProgress(a.stderr, plan.Resolved)
-	}
-	outcome, err := run.Run(cmd.Context(), opt)
+	outcome, err := a.execute(cmd.Context(), plan, f)
 	if err != nil {
 		return err
-	}
-	if err := reports.Write(outcome.Dir); err != nil {
-		return fmt.Errorf("write the report of %s: %w", outcome.Dir, err)
-	}
-	if err := pointTo(outcome.Dir); err != nil {
-		fmt.Fprintf(a.stderr, "lockbench: %v\n", err)
 	}
 	a.code = judge(outcome.Document)
 	if own := len(args) == 0 && cmd.Flags().Changed("workload"); own && len(f.recipes) == 1 && len(f.expect.words) == 0 && !f.quiet {
@@ -171,6 +153,37 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	fmt.Fprintf(a.stdout, "\nreport: %s\n", shorten(filepath.Join(outcome.Dir, "report.html")))
 	return nil
+}
+
+// execute runs a plan, and writes its folder with the reports.
+func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, error) {
+	binaries, err := serverFlags(f.servers)
+	if err != nil {
+		return run.Outcome{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return run.Outcome{}, fmt.Errorf("find the lockbench program, to start workers with: %w", err)
+	}
+	opt := run.Options{
+		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
+		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Known: plan.known, NotTried: plan.notTried,
+	}
+	if !f.quiet {
+		opt.Progress = newProgress(a.stderr, plan.Resolved)
+	}
+	outcome, err := run.Run(ctx, opt)
+	if err != nil {
+		return outcome, err
+	}
+	if err := reports.Write(outcome.Dir); err != nil {
+		return outcome, fmt.Errorf("write the report of %s: %w", outcome.Dir, err)
+	}
+	if err := pointTo(outcome.Dir); err != nil {
+		fmt.Fprintf(a.stderr, "lockbench: %v\n", err)
+	}
+	return outcome, nil
 }
 
 // pointTo makes the link "latest", beside the folders of runs, point to dir. A file

@@ -91,3 +91,11 @@ func (sc Scenario) OutlivesLease(bound string) string {
 	}
 	return fmt.Sprintf("%s exceeds TTL %s; %s does not renew", hold, sc.TTL, sc.Recipe)
 }
+
+// HoldPerTTL is the longest hold of the load, in TTLs.
+func (r Result) HoldPerTTL() float64 {
+	if r.TTL <= 0 {
+		return 0
+	}
+	return r.Workload.longestHold().Seconds() / r.TTL.D().Seconds()
+}

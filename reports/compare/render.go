@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/printable"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -47,11 +48,16 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		}
 		fmt.Fprintf(&b, title, name)
 		for _, text := range items {
-			fmt.Fprintf(&b, item, text)
+			fmt.Fprintf(&b, item, printable.Line(text))
 		}
 	}
 	rows := func(list [][]string) error {
 		b.WriteString("\n")
+		for _, row := range list {
+			for i := range row {
+				row[i] = printable.Line(row[i])
+			}
+		}
 		return table(&b, list)
 	}
 	section(c.headline(), "BASE: "+c.Base.String(), "NEW:  "+c.New.String())
@@ -103,7 +109,7 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 			section("ONLY IN "+only.run, only.list...)
 		}
 	}
-	_, err := io.WriteString(w, clean(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -200,15 +206,4 @@ func (g Gate) String() string {
 		return text + ": not decided: " + g.Open
 	}
 	return text
-}
-
-// clean replaces control characters: names may come from a file that lockbench
-// did not write.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return '�'
-		}
-		return r
-	}, s)
 }
