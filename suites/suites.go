@@ -16,7 +16,7 @@ const Default = "quick"
 
 // Names lists the built-in suites, the default first.
 func Names() []string {
-	return []string{Default, "safety", "self-test", "properties", "cost", "takeover", "known-failures"}
+	return []string{Default, "safety", "self-test", "properties", "cost", "takeover", "known-failures", "claims"}
 }
 
 // Load parses a built-in suite. The error for a name that is none of Names is

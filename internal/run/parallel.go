@@ -10,8 +10,8 @@ import (
 )
 
 // all runs every scenario, and returns their results in the same order. At most
-// Options.Parallel run at a time, no two of them on the same servers; they start
-// in their order.
+// Options.Parallel run at a time, no two of them on the same servers, and none
+// beside one that is to run alone; they start in their order.
 func (r *runner) all(ctx context.Context) []scenario.Result {
 	results := make([]scenario.Result, len(r.Scenarios))
 	lanes := max(1, min(r.Parallel, len(r.Scenarios)))
@@ -22,15 +22,23 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 		busy    = map[clusterKey]bool{}
 		waiting = len(r.Scenarios)
 		started int
+		running int
+		alone   bool // the one that is running
 	)
+	// fits reports whether scenario i can start now.
+	fits := func(i int) bool {
+		return !begun[i] && !busy[r.keys[i]] && !alone && (running == 0 || !r.Scenarios[i].Alone)
+	}
 	// next waits for a scenario whose servers are free.
 	next := func() (i, place int, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		for waiting > 0 {
 			for i, key := range r.keys {
-				if !begun[i] && !busy[key] {
+				if fits(i) {
 					begun[i], busy[key] = true, true
+					alone = r.Scenarios[i].Alone
+					running++
 					waiting--
 					started++
 					return i, started, true
@@ -48,14 +56,15 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				r.Progress.Begin(place, len(r.Scenarios), sc)
 				res := r.scenario(ctx, i, sc)
 				r.used(i)
-				if lanes > 1 && res.Status != scenario.StatusMissing {
+				if lanes > 1 && !sc.Alone && res.Status != scenario.StatusMissing {
 					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
 				}
 				r.Known.Mark(&res)
 				results[i] = res
 				r.Progress.Done(res)
 				mu.Lock()
-				busy[r.keys[i]] = false
+				busy[r.keys[i]], alone = false, false
+				running--
 				freed.Broadcast()
 				mu.Unlock()
 			}

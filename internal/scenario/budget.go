@@ -153,22 +153,27 @@ type estimate struct {
 	parallel       int
 	lanes          map[string]time.Duration // by servers
 	total, longest time.Duration
+	alone          time.Duration // of scenarios beside which none runs
 }
 
 func (e *estimate) add(sc Scenario) {
 	backend, _, _ := strings.Cut(sc.Recipe, "/")
 	lane := backend + "/" + sc.Topology
 	took := (sc.Warmup + sc.Duration).D() + scenarioOverhead
+	if sc.Alone {
+		e.alone += took
+		return
+	}
 	e.lanes[lane] += took
 	e.total += took
 	e.longest = max(e.longest, e.lanes[lane])
 }
 
 func (e *estimate) time() time.Duration {
-	if e.total == 0 {
+	if e.total+e.alone == 0 {
 		return 0
 	}
-	return runOverhead + max(e.longest, e.total/time.Duration(max(1, e.parallel)))
+	return runOverhead + e.alone + max(e.longest, e.total/time.Duration(max(1, e.parallel)))
 }
 
 func leftOut(f File, scenarios []Scenario, taken []bool) []LeftOut {

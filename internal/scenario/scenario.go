@@ -35,6 +35,10 @@ type Scenario struct {
 	// where the machine and the fault allow it.
 	Wire string `json:"wire,omitempty" yaml:"wire,omitempty" flag:"wire" choices:"proxy kernel" help:"inject network faults by proxy or kernel (default kernel if possible)"`
 
+	// Alone: no other scenario runs at the same time, however many the suite runs
+	// in parallel. For those whose speed is to be measured.
+	Alone bool `json:"alone,omitempty" yaml:"alone,omitempty"`
+
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend: {redis: {appendonly: "yes"}}.
 	Servers map[string]map[string]string `json:"servers,omitempty" yaml:"servers,omitempty"`

@@ -59,6 +59,13 @@ func metrics() map[string]Metric {
 		"failed":               {unitNumber, func(r Result) (float64, bool) { return float64(r.Failed), true }},
 		"busy":                 {unitNumber, func(r Result) (float64, bool) { return float64(r.Busy), true }},
 		"unknown":              {unitNumber, func(r Result) (float64, bool) { return float64(r.Unknown), true }},
+		"server_cpu":           {unitNumber, func(r Result) (float64, bool) { return optional(r.ServerCPU) }},
+		"client_cpu":           {unitNumber, func(r Result) (float64, bool) { return optional(r.ClientCPU) }},
+		"requests_per_cpu_s":   {unitRate, requestsPerCPU},
+		"overlap":              {unitTime, func(r Result) (float64, bool) { return float64(r.Safety.OverlapNS), judged(r) }},
+		"unsafe":               {unitNumber, unsafeShare},
+		"code_lines":           {unitNumber, func(r Result) (float64, bool) { return codeLines(r, false) }},
+		"code_lines_all":    {unitNumber, func(r Result) (float64, bool) { return codeLines(r, true) }},
 	}
 	quantiles := map[string]func(Latency) float64{
 		"p50": func(l Latency) float64 { return float64(l.P50) }, "p90": func(l Latency) float64 { return float64(l.P90) },
@@ -94,6 +101,37 @@ func takeoverOf(r Result) TakeoverTimes {
 		return TakeoverTimes{}
 	}
 	return *r.Takeover
+}
+
+// requestsPerCPU is how many requests the servers serve in a second of their CPU
+// time.
+func requestsPerCPU(r Result) (float64, bool) {
+	if r.ServerCPU == nil || r.RequestsPerAcquire == nil || *r.ServerCPU <= 0 {
+		return 0, false
+	}
+	return 1000 * *r.RequestsPerAcquire / *r.ServerCPU, true
+}
+
+func judged(r Result) bool { return r.Safety.Verdict == Safe || r.Safety.Verdict == Unsafe }
+
+// unsafeShare is 1 or 0; its mean is the share of unsafe scenarios.
+func unsafeShare(r Result) (float64, bool) {
+	if r.Safety.Verdict == Unsafe {
+		return 1, true
+	}
+	return 0, judged(r)
+}
+
+// codeLines counts the recipe's own lines, or with shared also those that the
+// recipes of its backend share.
+func codeLines(r Result, shared bool) (float64, bool) {
+	switch {
+	case r.CodeLines == nil:
+		return 0, false
+	case shared:
+		return float64(r.CodeLines.Recipe + r.CodeLines.Shared), true
+	}
+	return float64(r.CodeLines.Recipe), true
 }
 
 func optional[T int64 | float64](p *T) (float64, bool) {
@@ -185,6 +223,9 @@ func (m Metric) Text(v float64) string {
 			step *= 10
 		}
 		return m.write(float64(time.Duration(v).Round(step)))
+	}
+	if math.Abs(v) >= 100 {
+		return m.write(math.Round(v))
 	}
 	return m.write(math.Round(v*100) / 100)
 }

@@ -1,0 +1,160 @@
+package claims
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// compare decides by the ratio, or the difference, of two medians over repeats.
+func (e evidence) compare(k Check) Part {
+	least, _ := parseEffect(k.Least + k.Under) // validated
+	p := Part{Verdict: Inconclusive, Scenarios: paths(e.of(k.Of), e.of(k.To))}
+	of, why := e.stat(k.Compare, k.Of, k.needs())
+	if why == "" {
+		p.Of = &of
+		var to Stat
+		if to, why = e.stat(k.Compare, k.To, k.needs()); why == "" {
+			p.To = &to
+		}
+	}
+	if why != "" {
+		p.Reason = why
+		return p
+	}
+	got := least.between(of, *p.To)
+	p.Effect = &got
+	p.Verdict = least.verdict(got)
+	if k.Under != "" {
+		p.Verdict = opposite(p.Verdict)
+	}
+	p.Reason = fmt.Sprintf("%s against %s: %s", of.text(), p.To.text(), least.text(got))
+	if p.Verdict == Inconclusive {
+		p.Reason += ", an effect within the spread of the repeats"
+	}
+	if math.IsInf(got.Median, 0) || math.IsInf(got.High, 0) {
+		p.Effect = nil // not a number in JSON
+	}
+	return p
+}
+
+// needs is how many repeats the check needs.
+func (k Check) needs() int {
+	if k.Repeats > 0 {
+		return k.Repeats
+	}
+	return minRepeats
+}
+
+// between is the effect of a over b. Its ends are the least and the greatest that
+// any two repeats allow.
+func (x effect) between(a, b Stat) Interval {
+	over := func(a, b float64) float64 {
+		switch {
+		case x.difference:
+			return a - b
+		case a == b:
+			return 1 // also 0 of 0
+		}
+		return a / b
+	}
+	return Interval{Median: over(a.Median, b.Median), Low: over(a.Min, b.Max), High: over(a.Max, b.Min)}
+}
+
+// verdict is Confirmed if the effect is at least x and no two repeats contradict
+// its direction, Refuted if no two repeats show an effect of x.
+func (x effect) verdict(got Interval) string {
+	none := 1.0
+	if x.difference {
+		none = 0
+	}
+	switch {
+	case got.Median >= x.value && got.Low > none:
+		return Confirmed
+	case got.High < x.value:
+		return Refuted
+	}
+	return Inconclusive
+}
+
+func opposite(verdict string) string {
+	switch verdict {
+	case Confirmed:
+		return Refuted
+	case Refuted:
+		return Confirmed
+	}
+	return verdict
+}
+
+func (x effect) text(i Interval) string {
+	if x.difference {
+		return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", i.Median, i.Low, i.High)
+	}
+	return fmt.Sprintf("%.2fx (%.2fx to %.2fx)", i.Median, i.Low, i.High)
+}
+
+// stat is a metric over the repeats of a set; why says what it lacks. The value of
+// a repeat is the mean over its scenarios, and a repeat counts only if all of them
+// have one.
+func (e evidence) stat(metric string, s Set, needs int) (st Stat, why string) {
+	list := e.of(s)
+	if why = s.uncovered(list); why != "" {
+		return st, why
+	}
+	type unit struct {
+		group, recipe string
+		clients       int
+	}
+	units := map[unit]bool{}
+	sums, counts := map[repeat]float64{}, map[repeat]int{}
+	flawed := ""
+	for _, m := range list {
+		units[unit{m.Group, m.Recipe, m.Clients}] = true
+		flaw := m.flaw()
+		v, known := scenario.ReadMetric(metric, m.Result)
+		if flaw == "" && !known {
+			flaw = fmt.Sprintf("%s has no %s", m.Name, metric)
+		}
+		if flaw != "" {
+			flawed = flaw
+			continue
+		}
+		sums[m.repeat()] += v
+		counts[m.repeat()]++
+	}
+	var values []float64
+	for r, n := range counts {
+		if n == len(units) {
+			values = append(values, sums[r]/float64(n))
+		}
+	}
+	if len(values) < needs {
+		return st, tooFew(len(values), needs, s, flawed)
+	}
+	return newStat(metric, values), ""
+}
+
+func tooFew(n, needs int, s Set, flawed string) string {
+	text := fmt.Sprintf("%s measured %d of the %d repeats needed", s.words(), n, needs)
+	if flawed != "" {
+		text += " (" + flawed + ")"
+	}
+	return text
+}
+
+func newStat(metric string, values []float64) Stat {
+	slices.Sort(values)
+	n := len(values)
+	return Stat{Metric: metric, Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1], Repeats: n}
+}
+
+// text is the median with the spread.
+func (s Stat) text() string {
+	if s.Min == s.Max {
+		return scenario.MetricText(s.Metric, s.Median)
+	}
+	return fmt.Sprintf("%s (%s to %s)", scenario.MetricText(s.Metric, s.Median), scenario.MetricText(s.Metric, s.Min), scenario.MetricText(s.Metric, s.Max))
+}

@@ -1,0 +1,266 @@
+package claims
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/scenario"
+)
+
+// Table shows a rank or a curve.
+type Table struct {
+	Title   string   `json:"title"`
+	Head    string   `json:"head"`
+	Columns []string `json:"columns"`
+	Rows    []Row    `json:"rows"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Row is one recipe, or one point of a curve.
+type Row struct {
+	Name  string `json:"name"`
+	Cells []Cell `json:"cells"`
+}
+
+// Cell is a text, and its number if it has one.
+type Cell struct {
+	Text string `json:"text"`
+	*Stat
+}
+
+// steps splits an order into its recipes and the relations between them.
+func (r Rank) steps() (recipes, relations []string) {
+	for i, word := range strings.Fields(r.Order) {
+		if i%2 == 0 {
+			recipes = append(recipes, word)
+		} else {
+			relations = append(relations, word)
+		}
+	}
+	return recipes, relations
+}
+
+// checks compares each recipe with the next one, by every criterion: ">" says
+// that it is better by what counts, ">=" that the next is not.
+func (r Rank) checks() ([]Check, error) {
+	recipes, relations := r.steps()
+	if len(recipes) != len(relations)+1 || len(recipes) < 2 {
+		return nil, fmt.Errorf("the order %q is not of the form a > b >= c", r.Order)
+	}
+	var list []Check
+	for _, by := range r.By {
+		if by.Best != "most" && by.Best != "least" {
+			return nil, fmt.Errorf("the criterion %s needs best: most or least", by.Metric)
+		}
+		for i, relation := range relations {
+			first, next := Set{In: by.In, Recipes: recipes[i : i+1]}, Set{In: by.In, Recipes: recipes[i+1 : i+2]}
+			k := Check{Compare: by.Metric, Of: first, To: next}
+			switch relation {
+			case ">":
+				k.Least = by.Counts
+			case ">=":
+				k.Of, k.To, k.Under = next, first, by.Counts
+			default:
+				return nil, fmt.Errorf("%q in the order; write > or >=", relation)
+			}
+			if by.Best == "least" {
+				k.Of, k.To = k.To, k.Of
+			}
+			if strings.HasPrefix(by.Metric, "code_lines") {
+				k.Repeats = 1
+			}
+			k.Says = fmt.Sprintf("%s %s %s by %s (%s)", recipes[i], relation, recipes[i+1], by.Metric, by.name())
+			list = append(list, k)
+		}
+	}
+	return list, nil
+}
+
+func (c Criterion) name() string {
+	if len(c.In) > 1 {
+		return fmt.Sprintf("%d groups", len(c.In))
+	}
+	return c.In[0]
+}
+
+// rank is the order of the documents beside what was measured.
+func (e evidence) rank(r Rank, parts []Part) Table {
+	recipes, relations := r.steps()
+	t := Table{Title: "the documents' order: " + r.Order, Head: "lock", Columns: []string{"documents"}}
+	for _, by := range r.By {
+		t.Columns = append(t.Columns, by.Metric+", "+by.name(), "place")
+	}
+	t.Columns = append(t.Columns, "differences from the documents")
+	all := slices.Concat(recipes, slices.Sorted(maps.Keys(r.Also)))
+	for i, recipe := range all {
+		row := Row{Name: recipe, Cells: []Cell{{Text: place(i, relations)}}}
+		if i >= len(recipes) {
+			row.Cells[0].Text = "–"
+		}
+		for _, by := range r.By {
+			row.Cells = append(row.Cells, e.placed(by, recipe, all)...)
+		}
+		difference := r.Also[recipe]
+		if i < len(relations) {
+			difference = differences(recipe, recipes[i+1], parts)
+		}
+		t.Rows = append(t.Rows, Row{Name: recipe, Cells: append(row.Cells, Cell{Text: difference})})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Absent)) {
+		cells := slices.Repeat([]Cell{{Text: "–"}}, len(t.Columns))
+		cells[len(cells)-1].Text = "not run: " + r.Absent[name]
+		t.Rows = append(t.Rows, Row{Name: name, Cells: cells})
+	}
+	t.Notes = []string{"Place: 1 plus the number of locks that are better by the smallest effect that counts, beyond the spread of the repeats; equal places are ties."}
+	for _, by := range r.By {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: the %s is best, an effect below %s does not count; scenarios: %s.", by.Metric, by.Best, by.Counts, strings.Join(by.In, ", ")))
+	}
+	return t
+}
+
+func place(i int, relations []string) string {
+	text := fmt.Sprint(i + 1)
+	if i > 0 && i <= len(relations) && relations[i-1] == ">=" {
+		text += " or tied"
+	}
+	return text
+}
+
+// placed is a recipe's number by a criterion, and its place among all.
+func (e evidence) placed(by Criterion, recipe string, all []string) []Cell {
+	of := func(recipe string) (Stat, string) {
+		return e.stat(by.Metric, Set{In: by.In, Recipes: []string{recipe}}, 1)
+	}
+	own, why := of(recipe)
+	if why != "" {
+		return []Cell{{Text: "– (" + why + ")"}, {Text: "–"}}
+	}
+	counts, _ := parseEffect(by.Counts) // validated with the checks
+	place := 1
+	for _, other := range all {
+		st, why := of(other)
+		if why != "" || other == recipe {
+			continue
+		}
+		better, worse := st, own
+		if by.Best == "least" {
+			better, worse = own, st
+		}
+		if counts.verdict(counts.between(better, worse)) == Confirmed {
+			place++
+		}
+	}
+	return []Cell{{Text: own.text(), Stat: &own}, {Text: fmt.Sprint(place)}}
+}
+
+// differences lists the parts about a recipe and the next one that were not
+// confirmed.
+func differences(recipe, next string, parts []Part) string {
+	var out []string
+	for _, p := range parts {
+		if p.Verdict != Confirmed && strings.HasPrefix(p.Says, recipe+" ") && strings.Contains(p.Says, " "+next+" ") {
+			_, by, _ := strings.Cut(p.Says, " by ")
+			out = append(out, fmt.Sprintf("%s: better than %s %s, %s", by, next, p.Verdict, p.Reason))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, "; ")
+}
+
+// curve is a metric over what varies, a column for each recipe.
+func (e evidence) curve(v Curve) Table {
+	t := Table{Title: v.Title, Head: v.X}
+	list := e.of(v.Of)
+	points := map[int64][]measured{}
+	for _, m := range list {
+		points[v.at(m.Result)] = append(points[v.at(m.Result)], m)
+		if !slices.Contains(t.Columns, m.Recipe) {
+			t.Columns = append(t.Columns, m.Recipe)
+		}
+	}
+	xs := slices.Sorted(maps.Keys(points))
+	for _, x := range xs {
+		row := Row{Name: v.point(x)}
+		at := evidence{points[x]}
+		for _, recipe := range t.Columns {
+			st, why := at.stat(v.Metric, Set{In: groups(points[x]), Recipes: []string{recipe}, Clients: v.Of.Clients}, 1)
+			if why != "" {
+				row.Cells = append(row.Cells, Cell{Text: "– (" + why + ")"})
+				continue
+			}
+			row.Cells = append(row.Cells, Cell{Text: st.text(), Stat: &st})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Columns) == 2 {
+		t.Notes = []string{crossing(t)}
+	}
+	if len(xs) == 0 {
+		t.Notes = []string{"not measured: no scenario of " + v.Of.words() + " was run"}
+	}
+	return t
+}
+
+func groups(list []measured) []string {
+	var out []string
+	for _, m := range list {
+		if !slices.Contains(out, m.Group) {
+			out = append(out, m.Group)
+		}
+	}
+	return out
+}
+
+func (v Curve) at(r scenario.Result) int64 {
+	switch v.X {
+	case "ttl":
+		return int64(r.TTL)
+	case "hold":
+		return int64(r.Workload.Hold.A)
+	}
+	return int64(r.Clients)
+}
+
+func (v Curve) point(x int64) string {
+	if v.X == "clients" {
+		return fmt.Sprint(x)
+	}
+	return time.Duration(x).String()
+}
+
+// crossing is where the lower of two series changes, beyond their spreads.
+func crossing(t Table) string {
+	low, since := -1, ""
+	text := ""
+	for _, row := range t.Rows {
+		a, b := row.Cells[0].Stat, row.Cells[1].Stat
+		if a == nil || b == nil {
+			continue
+		}
+		now := -1
+		switch {
+		case a.Max < b.Min:
+			now = 0
+		case b.Max < a.Min:
+			now = 1
+		default:
+			continue
+		}
+		if low >= 0 && now != low {
+			text += fmt.Sprintf("Crossing: %s is lower up to %s %s, %s from %s on. ", t.Columns[low], t.Head, since, t.Columns[now], row.Name)
+		}
+		low, since = now, row.Name
+	}
+	switch {
+	case text != "":
+		return strings.TrimSpace(text)
+	case low < 0:
+		return "No crossing: the two do not differ beyond the spread of their repeats."
+	}
+	return fmt.Sprintf("No crossing: %s is lower at every point where the two differ beyond the spread of their repeats.", t.Columns[low])
+}
