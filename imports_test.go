@@ -20,6 +20,7 @@ var layers = []string{
 	"reports/compare",
 	"reports/advise",
 	"reports",
+	"reports/claims",
 	"internal/measure",
 	"checker",
 	"internal/chaos",
@@ -52,6 +53,8 @@ var forbidden = map[string][]string{
 	"history": {"*"},
 	"impls":   {"internal/cluster", "internal/scenario", "internal/faultnet"},
 	"reports": {"internal/cluster", "internal/workloads", "internal/run"},
+	// The verdicts on claims depend on results alone.
+	"reports/claims": {"internal/cluster", "internal/workloads", "internal/measure", "checker", "internal/chaos", "impls"},
 }
 
 func TestImportsPointDownwards(t *testing.T) {

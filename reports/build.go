@@ -26,6 +26,7 @@ func build(r run) *content {
 	}
 	met := meet(d)
 	add(b.matrix(met))
+	add(b.claims())
 	add(b.servers())
 	add(b.properties())
 	add(b.uncontended(es))

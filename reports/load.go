@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/reports/claims"
 )
 
 // run is a run's folder as far as reports need it.
@@ -72,12 +73,13 @@ func links(r run) []link {
 		{scenario.FileResult, "every number of this report, and more"},
 		{scenario.FileEnvironment, "host, versions, settings read back from the servers"},
 		{scenario.FileSuite, "the resolved suite with its seed; repeat it with lockbench run"},
+		{claims.File, "the verdicts on the documents' claims, with the rules and the numbers"},
 		{FileBench, "the numbers for benchstat"},
 		{FileJUnit, "the results for CI"},
 		{scenario.DirScenarios, "a folder per scenario: history (every call), latency.hlog (histograms by second), faults.jsonl, samples.json"},
 		{scenario.DirServers, "the servers' logs"},
 	} {
-		if r.has(l.Path) || l.Path == FileBench || l.Path == FileJUnit {
+		if r.has(l.Path) || l.Path == FileBench || l.Path == FileJUnit || l.Path == claims.File && r.doc.Suite == claims.Suite {
 			out = append(out, l)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/lockbench/lockbench/reports/claims"
 )
 
 // The files that Write makes in a run's folder.
@@ -70,6 +72,9 @@ func Write(dir string) error {
 	data, err = junit(r.doc)
 	put(FileJUnit, data, err)
 	put(FileBench, bench(r.doc), nil)
+	if data, err := claimsFile(r); data != nil || err != nil {
+		put(claims.File, data, err)
+	}
 	return errors.Join(errs...)
 }
 

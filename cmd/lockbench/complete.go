@@ -27,6 +27,7 @@ func completeRun(cmd *cobra.Command) {
 		"recipe":   recipeNames,
 		"fault":    func() []string { return entryNames(chaos.Actions().Faults()) },
 		"workload": func() []string { return entryNames(scenario.Workloads()) },
+		"only":     claimIDs,
 		"format":   func() []string { return []string{"text", "json"} },
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, completeList(names)) // an error means an unknown flag; the test has all

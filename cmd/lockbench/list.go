@@ -21,10 +21,10 @@ type listed struct {
 
 func (a *app) listCommand() *cobra.Command {
 	var format string
-	what := []string{"recipes", "properties", "workloads", "faults", "suites"}
+	what := []string{"recipes", "properties", "workloads", "faults", "suites", "claims"}
 	cmd := &cobra.Command{
-		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites", Short: "List recipes, properties, workloads, faults or suites", ValidArgs: what,
-		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites"),
+		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites|claims", Short: "List recipes, properties, workloads, faults, suites or claims", ValidArgs: what,
+		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites, claims"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))
@@ -51,6 +51,8 @@ func (a *app) listCommand() *cobra.Command {
 					return err
 				}
 				return a.listEntries(format, entries(list))
+			case "claims":
+				return a.listClaims(format)
 			}
 			return usage(fmt.Errorf("no list %q; want one of %s", args[0], strings.Join(what, ", ")))
 		},

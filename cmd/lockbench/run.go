@@ -33,6 +33,7 @@ type runFlags struct {
 	servers  []string
 	fault    faultFlags
 	expect   expectFlags
+	only     []string // claims
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -75,6 +76,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	}
 	f.fault.add(fl)
 	f.expect.add(fl)
+	addOnly(fl, &f.only)
 	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
 	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
@@ -103,6 +105,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	plan, err := f.plan(cmd, args)
+	if err == nil {
+		err = plan.forClaims(cmd.Flags(), f.only)
+	}
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func metrics() map[string]Metric {
 		"overlap":              {unitTime, func(r Result) (float64, bool) { return float64(r.Safety.OverlapNS), judged(r) }},
 		"unsafe":               {unitNumber, unsafeShare},
 		"code_lines":           {unitNumber, func(r Result) (float64, bool) { return codeLines(r, false) }},
-		"code_lines_all":    {unitNumber, func(r Result) (float64, bool) { return codeLines(r, true) }},
+		"code_lines_all":       {unitNumber, func(r Result) (float64, bool) { return codeLines(r, true) }},
 	}
 	quantiles := map[string]func(Latency) float64{
 		"p50": func(l Latency) float64 { return float64(l.P50) }, "p90": func(l Latency) float64 { return float64(l.P90) },

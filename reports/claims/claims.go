@@ -16,8 +16,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Suite is the name of the suite whose scenarios decide the claims.
@@ -62,6 +60,8 @@ type Check struct {
 	Control Set    `yaml:"control"`
 
 	Of Set `yaml:"of"`
+
+	counted map[string][]string // of a rank, see Criterion
 	// Repeats is how many are needed; default 3.
 	Repeats int `yaml:"repeats"`
 
@@ -91,8 +91,10 @@ type Rank struct {
 type Criterion struct {
 	Metric string   `yaml:"metric"`
 	In     []string `yaml:"in"`
-	Best   string   `yaml:"best"`   // most or least
-	Counts string   `yaml:"counts"` // smallest effect that counts
+	Best   string   `yaml:"best"` // most or least
+	// Counted replaces the metric by a count of what each recipe needs, by hand.
+	Counted map[string][]string `yaml:"counted"`
+	Counts  string              `yaml:"counts"` // smallest effect that counts
 }
 
 // Curve is a metric of recipes over what varies in their scenarios.
@@ -144,7 +146,7 @@ func (c Claim) validate() error {
 		}
 	}
 	for _, v := range c.Curves {
-		if !scenario.IsMetric(v.Metric) || len(v.Of.In) == 0 || !slices.Contains([]string{"ttl", "hold", "clients"}, v.X) {
+		if !isMetric(v.Metric) || len(v.Of.In) == 0 || !slices.Contains([]string{"ttl", "hold", "clients"}, v.X) {
 			return fmt.Errorf("the curve %q needs a metric, groups, and ttl, hold or clients as x", v.Title)
 		}
 	}
@@ -160,7 +162,7 @@ func (k Check) validate() error {
 	case k.Show != "":
 		_, err := parseShown(k.Show)
 		return err
-	case !scenario.IsMetric(k.Compare):
+	case k.counted == nil && !isMetric(k.Compare):
 		return fmt.Errorf("no metric %q", k.Compare)
 	case len(k.To.In) == 0 || (k.Least == "") == (k.Under == ""):
 		return fmt.Errorf("a comparison needs \"to\" and one of \"least\" and \"under\"")

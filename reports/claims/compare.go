@@ -12,11 +12,11 @@ import (
 func (e evidence) compare(k Check) Part {
 	least, _ := parseEffect(k.Least + k.Under) // validated
 	p := Part{Verdict: Inconclusive, Scenarios: paths(e.of(k.Of), e.of(k.To))}
-	of, why := e.stat(k.Compare, k.Of, k.needs())
+	of, why := e.sideOf(k, k.Of)
 	if why == "" {
 		p.Of = &of
 		var to Stat
-		if to, why = e.stat(k.Compare, k.To, k.needs()); why == "" {
+		if to, why = e.sideOf(k, k.To); why == "" {
 			p.To = &to
 		}
 	}
@@ -38,6 +38,21 @@ func (e evidence) compare(k Check) Part {
 		p.Effect = nil // not a number in JSON
 	}
 	return p
+}
+
+// sideOf is what one side of a comparison measured, or the count by hand.
+func (e evidence) sideOf(k Check, s Set) (st Stat, why string) {
+	if k.counted == nil {
+		return e.stat(k.Compare, s, k.needs())
+	}
+	if why = s.uncovered(e.of(s)); why != "" {
+		return st, why
+	}
+	things := k.counted[s.Recipes[0]]
+	if things == nil {
+		return st, "the " + k.Compare + " of " + s.Recipes[0] + " were not counted"
+	}
+	return newStat(k.Compare, []float64{float64(len(things))}), ""
 }
 
 // needs is how many repeats the check needs.
@@ -114,7 +129,7 @@ func (e evidence) stat(metric string, s Set, needs int) (st Stat, why string) {
 	for _, m := range list {
 		units[unit{m.Group, m.Recipe, m.Clients}] = true
 		flaw := m.flaw()
-		v, known := scenario.ReadMetric(metric, m.Result)
+		v, known := readMetric(metric, m.Result)
 		if flaw == "" && !known {
 			flaw = fmt.Sprintf("%s has no %s", m.Name, metric)
 		}
@@ -154,7 +169,26 @@ func newStat(metric string, values []float64) Stat {
 // text is the median with the spread.
 func (s Stat) text() string {
 	if s.Min == s.Max {
-		return scenario.MetricText(s.Metric, s.Median)
+		return metricText(s.Metric, s.Median)
 	}
-	return fmt.Sprintf("%s (%s to %s)", scenario.MetricText(s.Metric, s.Median), scenario.MetricText(s.Metric, s.Min), scenario.MetricText(s.Metric, s.Max))
+	return fmt.Sprintf("%s (%s to %s)", metricText(s.Metric, s.Median), metricText(s.Metric, s.Min), metricText(s.Metric, s.Max))
+}
+
+func isMetric(name string) bool {
+	_, err := scenario.ParseMetric(name)
+	return err == nil
+}
+
+func readMetric(name string, r scenario.Result) (value float64, known bool) {
+	m, err := scenario.ParseMetric(name)
+	if err != nil {
+		return 0, false
+	}
+	return m.Read(r)
+}
+
+// metricText writes a value with its unit; what is no metric was counted by hand.
+func metricText(name string, v float64) string {
+	m, _ := scenario.ParseMetric(name)
+	return m.Text(v)
 }

@@ -127,7 +127,7 @@ func (e evidence) decide(c Claim) Decision {
 	return d
 }
 
-// overall is the verdict on a claim: as good as its worst part.
+// overall is the verdict on a claim: that of its worst part.
 func overall(parts []Part) (verdict, reason string) {
 	for _, v := range []string{Refuted, Inconclusive, Confirmed} {
 		i := slices.IndexFunc(parts, func(p Part) bool { return p.Verdict == v })
@@ -168,7 +168,7 @@ func (e evidence) check(k Check) Part {
 	return e.compare(k)
 }
 
-// select_ returns the results of a set.
+// of returns the results of a set.
 func (e evidence) of(s Set) []measured {
 	var list []measured
 	for _, m := range e.results {
@@ -206,12 +206,12 @@ func (s Set) uncovered(list []measured) string {
 	}
 	for _, g := range s.In {
 		if !bases[base(g)] {
-			return "no scenario of " + g + " was run"
+			return "no scenario was run of " + Set{In: []string{g}, Recipes: s.Recipes, Clients: s.Clients}.words()
 		}
 	}
 	for _, r := range s.Recipes {
 		if !recipes[r] {
-			return "no scenario of " + r + " in " + strings.Join(s.In, ", ") + " was run"
+			return "no scenario was run of " + Set{In: s.In, Recipes: []string{r}, Clients: s.Clients}.words()
 		}
 	}
 	return ""

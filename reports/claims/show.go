@@ -180,7 +180,7 @@ func (e evidence) control(k Check, q shown, p *Part) {
 func sizes(metric string, list []measured) *Stat {
 	var values []float64
 	for _, m := range list {
-		if v, ok := scenario.ReadMetric(metric, m.Result); ok {
+		if v, ok := readMetric(metric, m.Result); ok {
 			values = append(values, v)
 		}
 	}

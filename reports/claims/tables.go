@@ -57,7 +57,7 @@ func (r Rank) checks() ([]Check, error) {
 		}
 		for i, relation := range relations {
 			first, next := Set{In: by.In, Recipes: recipes[i : i+1]}, Set{In: by.In, Recipes: recipes[i+1 : i+2]}
-			k := Check{Compare: by.Metric, Of: first, To: next}
+			k := Check{Compare: by.Metric, Of: first, To: next, counted: by.Counted}
 			switch relation {
 			case ">":
 				k.Least = by.Counts
@@ -91,32 +91,38 @@ func (e evidence) rank(r Rank, parts []Part) Table {
 	recipes, relations := r.steps()
 	t := Table{Title: "the documents' order: " + r.Order, Head: "lock", Columns: []string{"documents"}}
 	for _, by := range r.By {
-		t.Columns = append(t.Columns, by.Metric+", "+by.name(), "place")
+		t.Columns = append(t.Columns, by.Metric+", "+by.name())
 	}
-	t.Columns = append(t.Columns, "differences from the documents")
+	t.Notes = []string{"Before each figure, the median over the repeats, its place: 1 plus the number of locks that are better by the smallest effect that counts, beyond the spread of the repeats. Equal places are ties."}
 	all := slices.Concat(recipes, slices.Sorted(maps.Keys(r.Also)))
 	for i, recipe := range all {
 		row := Row{Name: recipe, Cells: []Cell{{Text: place(i, relations)}}}
 		if i >= len(recipes) {
 			row.Cells[0].Text = "–"
+			t.Notes = append(t.Notes, recipe+": "+r.Also[recipe]+".")
 		}
 		for _, by := range r.By {
-			row.Cells = append(row.Cells, e.placed(by, recipe, all)...)
+			c, why := e.placed(by, recipe, all)
+			if why != "" && !slices.Contains(t.Notes, why) {
+				t.Notes = append(t.Notes, why)
+			}
+			row.Cells = append(row.Cells, c)
 		}
-		difference := r.Also[recipe]
 		if i < len(relations) {
-			difference = differences(recipe, recipes[i+1], parts)
+			t.Notes = append(t.Notes, differences(recipe, recipes[i+1], parts)...)
 		}
-		t.Rows = append(t.Rows, Row{Name: recipe, Cells: append(row.Cells, Cell{Text: difference})})
+		t.Rows = append(t.Rows, row)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Absent)) {
-		cells := slices.Repeat([]Cell{{Text: "–"}}, len(t.Columns))
-		cells[len(cells)-1].Text = "not run: " + r.Absent[name]
-		t.Rows = append(t.Rows, Row{Name: name, Cells: cells})
+		t.Rows = append(t.Rows, Row{Name: name, Cells: slices.Repeat([]Cell{{Text: "–"}}, len(t.Columns))})
+		t.Notes = append(t.Notes, name+" was not run: "+r.Absent[name]+".")
 	}
-	t.Notes = []string{"Place: 1 plus the number of locks that are better by the smallest effect that counts, beyond the spread of the repeats; equal places are ties."}
 	for _, by := range r.By {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: the %s is best, an effect below %s does not count; scenarios: %s.", by.Metric, by.Best, by.Counts, strings.Join(by.In, ", ")))
+		text := fmt.Sprintf("%s: the %s is best, an effect below %s does not count; scenarios: %s.", by.Metric, by.Best, by.Counts, strings.Join(by.In, ", "))
+		for _, recipe := range slices.Sorted(maps.Keys(by.Counted)) {
+			text += fmt.Sprintf(" %s: %s.", recipe, strings.Join(by.Counted[recipe], ", "))
+		}
+		t.Notes = append(t.Notes, text)
 	}
 	return t
 }
@@ -129,14 +135,14 @@ func place(i int, relations []string) string {
 	return text
 }
 
-// placed is a recipe's number by a criterion, and its place among all.
-func (e evidence) placed(by Criterion, recipe string, all []string) []Cell {
+// placed is a recipe's place among all by a criterion, and its figure.
+func (e evidence) placed(by Criterion, recipe string, all []string) (c Cell, why string) {
 	of := func(recipe string) (Stat, string) {
-		return e.stat(by.Metric, Set{In: by.In, Recipes: []string{recipe}}, 1)
+		return e.sideOf(Check{Compare: by.Metric, counted: by.Counted, Repeats: 1}, Set{In: by.In, Recipes: []string{recipe}})
 	}
 	own, why := of(recipe)
 	if why != "" {
-		return []Cell{{Text: "– (" + why + ")"}, {Text: "–"}}
+		return Cell{Text: "–"}, why
 	}
 	counts, _ := parseEffect(by.Counts) // validated with the checks
 	place := 1
@@ -153,23 +159,20 @@ func (e evidence) placed(by Criterion, recipe string, all []string) []Cell {
 			place++
 		}
 	}
-	return []Cell{{Text: own.text(), Stat: &own}, {Text: fmt.Sprint(place)}}
+	return Cell{Text: fmt.Sprintf("%d: %s", place, metricText(by.Metric, own.Median)), Stat: &own}, ""
 }
 
-// differences lists the parts about a recipe and the next one that were not
+// differences are the parts about a recipe and the next one that were not
 // confirmed.
-func differences(recipe, next string, parts []Part) string {
+func differences(recipe, next string, parts []Part) []string {
 	var out []string
 	for _, p := range parts {
-		if p.Verdict != Confirmed && strings.HasPrefix(p.Says, recipe+" ") && strings.Contains(p.Says, " "+next+" ") {
-			_, by, _ := strings.Cut(p.Says, " by ")
-			out = append(out, fmt.Sprintf("%s: better than %s %s, %s", by, next, p.Verdict, p.Reason))
+		about := strings.HasPrefix(p.Says, recipe+" ") && strings.Contains(p.Says, " "+next+" ")
+		if about && p.Verdict != Confirmed {
+			out = append(out, fmt.Sprintf("Difference: %s: %s: %s.", p.Says, p.Verdict, p.Reason))
 		}
 	}
-	if len(out) == 0 {
-		return "none"
-	}
-	return strings.Join(out, "; ")
+	return out
 }
 
 // curve is a metric over what varies, a column for each recipe.
@@ -201,7 +204,7 @@ func (e evidence) curve(v Curve) Table {
 		t.Notes = []string{crossing(t)}
 	}
 	if len(xs) == 0 {
-		t.Notes = []string{"not measured: no scenario of " + v.Of.words() + " was run"}
+		t.Notes = []string{"not measured: no scenario was run of " + v.Of.words()}
 	}
 	return t
 }

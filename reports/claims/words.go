@@ -28,10 +28,16 @@ func (k Check) words() string {
 			text += ", and in none of " + k.Control.words()
 		}
 		return text
-	case k.Under != "":
-		return fmt.Sprintf("median %s of %s less than %s of %s", k.Compare, k.Of.words(), k.Under, k.To.words())
 	}
-	return fmt.Sprintf("median %s of %s at least %s of %s", k.Compare, k.Of.words(), k.Least, k.To.words())
+	least, _ := parseEffect(k.Least + k.Under) // validated
+	relation, factor := "at least", fmt.Sprintf("%gx", least.value)
+	if k.Under != "" {
+		relation = "less than"
+	}
+	if least.difference {
+		factor = fmt.Sprintf("%g above", least.value)
+	}
+	return fmt.Sprintf("median %s of %s %s %s that of %s", k.Compare, k.Of.words(), relation, factor, k.To.words())
 }
 
 func (s Set) words() string {
