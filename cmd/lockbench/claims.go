@@ -61,13 +61,10 @@ func claimIDs() []string {
 	return ids
 }
 
-// forClaims keeps the scenarios that the claims in only need. The rules of claims
-// are for the suite as it is, so flags that change its scenarios are rejected.
-func (p *plan) forClaims(flags *pflag.FlagSet, only []string) error {
-	if p.Suite != claims.Suite {
-		if len(only) > 0 {
-			return usage(fmt.Errorf("--only selects claims, which the suite %s does not decide; write lockbench run %s --only", p.Suite, claims.Suite))
-		}
+// claimsAsTheyAre rejects flags and files that change the scenarios of the suite
+// claims: its rules hold for them as they are.
+func claimsAsTheyAre(flags *pflag.FlagSet, args []string) error {
+	if len(args) == 0 || args[0] != claims.Suite || isPath(args[0]) {
 		return nil
 	}
 	var changing []string
@@ -78,9 +75,19 @@ func (p *plan) forClaims(flags *pflag.FlagSet, only []string) error {
 		}
 	})
 	if len(changing) > 0 {
-		return usage(fmt.Errorf("%s: the rules of the claims hold for the suite %s as it is; leave it out", strings.Join(changing, ", "), claims.Suite))
+		return usage(fmt.Errorf("%s: the rules of the claims hold for the suite %s as it is; leave the flag out", strings.Join(changing, ", "), claims.Suite))
 	}
-	if len(only) == 0 {
+	return nil
+}
+
+// forClaims keeps the scenarios that the claims in only need.
+func (p *plan) forClaims(args, only []string) error {
+	switch {
+	case p.Suite == claims.Suite && p.file.Name != "" && isPath(args[0]):
+		return usage(fmt.Errorf("%s: the name %q belongs to the built-in suite, whose rules would be applied; rename the suite", args[0], claims.Suite))
+	case p.Suite != claims.Suite && len(only) > 0:
+		return usage(fmt.Errorf("--only selects claims, which the suite %s does not decide; write lockbench run %s --only", p.Suite, claims.Suite))
+	case len(only) == 0:
 		return nil
 	}
 	all, err := claims.All()

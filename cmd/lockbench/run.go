@@ -104,11 +104,14 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if _, err := serverFlags(f.servers); err != nil {
 		return err
 	}
-	plan, err := f.plan(cmd, args)
-	if err == nil {
-		err = plan.forClaims(cmd.Flags(), f.only)
+	if err := claimsAsTheyAre(cmd.Flags(), args); err != nil {
+		return err
 	}
+	plan, err := f.plan(cmd, args)
 	if err != nil {
+		return err
+	}
+	if err := plan.forClaims(args, f.only); err != nil {
 		return err
 	}
 	if err := f.expect.apply(&plan); err != nil {
