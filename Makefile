@@ -67,7 +67,7 @@ perf: ## what lockbench itself costs (about twelve minutes); PERFFLAGS='-rounds 
 	$(GO) build -trimpath -o $(BIN)/perf ./internal/perf
 	$(BIN)/perf $(PERFFLAGS)
 	@echo; echo "== recording: one call with both its records, as workers write it; then with its value in a histogram"
-	$(GO) test -run '^$$' -bench 'RecordedCall' -benchmem -count 3 ./internal/workloads
+	$(GO) test -run '^$$' -bench 'RecordedCall' -benchmem -count 3 ./workloads
 	$(GO) test -run '^$$' -bench 'Record$$|RecordParallel|Clock' -benchmem -count 3 ./history
 	@echo; echo "== the checker's sweep"
 	$(GO) test -run '^$$' -bench 'Sweep$$' -benchmem -count 3 ./checker

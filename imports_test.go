@@ -23,8 +23,8 @@ var layers = []string{
 	"reports/claims",
 	"internal/measure",
 	"checker",
-	"internal/chaos",
-	"internal/workloads",
+	"chaos",
+	"workloads",
 	"internal/cluster/clustertest",
 	"internal/cluster",
 	"internal/worker",
@@ -49,12 +49,12 @@ var layers = []string{
 // forbidden lists what some packages may not import although it stands below
 // them: the packages that judge must not know the servers.
 var forbidden = map[string][]string{
-	"checker": {"internal/cluster", "impls", "internal/chaos", "internal/workloads", "internal/faultnet", "internal/scenario"},
+	"checker": {"internal/cluster", "impls", "chaos", "workloads", "internal/faultnet", "internal/scenario"},
 	"history": {"*"},
 	"impls":   {"internal/cluster", "internal/scenario", "internal/faultnet"},
-	"reports": {"internal/cluster", "internal/workloads", "internal/run"},
+	"reports": {"internal/cluster", "workloads", "internal/run"},
 	// The verdicts on claims depend on results alone.
-	"reports/claims": {"internal/cluster", "internal/workloads", "internal/measure", "checker", "internal/chaos", "impls"},
+	"reports/claims": {"internal/cluster", "workloads", "internal/measure", "checker", "chaos", "impls"},
 }
 
 func TestImportsPointDownwards(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/backend/all"
-	"github.com/lockbench/lockbench/internal/chaos"
 )
 
 // rest is the time that a lock needs besides its own bound after a fault took

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/checker"
-	"github.com/lockbench/lockbench/internal/chaos"
 )
 
 // suspects are possible explanations of violations: attempts whose clients a

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/scenario"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The same on both sides.

@@ -29,7 +29,7 @@ import (
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/supervise"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func main() {

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/chaos"
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/faultnet"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The carriers of faults between clients and servers.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
-	"github.com/lockbench/lockbench/internal/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // boardClients shows chaos the clients of the shared board.

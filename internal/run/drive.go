@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/internal/chaos"
 	"github.com/lockbench/lockbench/internal/scenario"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // tick is how often progress is reported and the end of the run is looked for.

@@ -14,18 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/conformance"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/impls/all"
-	"github.com/lockbench/lockbench/internal/chaos"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
 	"github.com/lockbench/lockbench/internal/testenv"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // envController makes the test binary run scenarios as a process of its own,

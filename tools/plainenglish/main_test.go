@@ -27,7 +27,7 @@ func TestFind(t *testing.T) {
 		{"a.go", "package a\n\n// All were killed at one\n// blow.\n", []string{`a.go:3: "at one blow"`}},
 		{"suites/a.yaml", "# a comment that is as good\n#   as this\ntells: 3\n", []string{`suites/a.yaml:1: "as good as"`, `suites/a.yaml:3: "tells"`}},
 		{"a.md", "plain reg.   fenced reg.\nsays-lost\n", []string{`a.md:1: "fenced reg."`, `a.md:1: "plain reg."`, `a.md:2: "says-lost"`}},
-		{"internal/chaos/a.go", "package a\n\nvar stands = 1 // it stands here\n", []string{`internal/chaos/a.go:3: "stands"`}},
+		{"chaos/a.go", "package a\n\nvar stands = 1 // it stands here\n", []string{`chaos/a.go:3: "stands"`}},
 		{"history/a.go", "package a\n\nvar stands = 1\n", nil},
 		{"a.go", "package a\n\n// two clients hold one lock\n", nil},
 	} {

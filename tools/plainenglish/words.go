@@ -83,7 +83,7 @@ var rules = []rule{
 	{identifier: "force", below: "internal/faultnet/", instead: "activeRule"},
 	{identifier: "lab", instead: "harness"},
 	{identifier: "hands", instead: "wallClock"},
-	{identifier: "stands", below: "internal/chaos/", instead: "stillValid"},
+	{identifier: "stands", below: "chaos/", instead: "stillValid"},
 	{identifier: "watched", instead: "renewedHold, watchSet, sentinelDriver, wrapped"},
 	{identifier: "wires", instead: "clientNetwork"},
 	{identifier: "words", below: "conformance/", instead: "stderrPath"},

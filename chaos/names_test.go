@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/chaos"
+	"github.com/lockbench/lockbench/chaos"
 )
 
 // What depends on an action stands in the action's file: outside this package no
@@ -25,7 +25,7 @@ func TestActionsAreKnownByNameNowhereElse(t *testing.T) {
 	}
 	files := 0
 	for _, dir := range []string{"cmd", "reports", "suites", "internal/scenario", "internal/measure", "internal/run"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, _ fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockbench/lockbench/impls/reference"
-	"github.com/lockbench/lockbench/internal/workloads"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // The board shows what each client is doing; a gate can stop a client at each
