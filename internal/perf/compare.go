@@ -42,7 +42,7 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 		return err
 	}
 	rng := rand.New(rand.NewPCG(uint64(clients), 1))
-	var ratios, controls, extra, cpu, bares, ours []float64
+	var ratios, controls, extra, cpu, cpuControl, bares, ours []float64
 	var requests, pairs [2]int64 // bare, ours
 	for round := range s.rounds {
 		var part [3]speed // two bare loops and lockbench
@@ -74,9 +74,10 @@ func compare(ctx context.Context, s settings, c *cluster.Cluster, id string, cli
 		meanCPU := (part[0].cpu + part[1].cpu) / 2
 		extra = append(extra, part[2].cpu-meanCPU)
 		cpu = append(cpu, part[2].cpu/meanCPU)
+		cpuControl = append(cpuControl, part[0].cpu/part[1].cpu)
 	}
-	fmt.Printf("%-20s %7d %9.0f %9.0f  %-22s %-22s %+9.1f µs %9.3f   %.2f / %.2f\n", id, clients, median(bares), median(ours),
-		spread(ratios), spread(controls), median(extra)*1e6, median(cpu),
+	fmt.Printf("%-20s %7d %9.0f %9.0f  %-22s %-22s %+9.1f µs  %-22s %-22s %.2f / %.2f\n", id, clients, median(bares), median(ours),
+		spread(ratios), spread(controls), median(extra)*1e6, spread(cpu), spread(cpuControl),
 		float64(requests[0])/float64(pairs[0]), float64(requests[1])/float64(pairs[1]))
 	return nil
 }

@@ -131,8 +131,8 @@ func measureAll(ctx context.Context) (err error) {
 func (s settings) header() {
 	fmt.Printf("uncontended pairs of acquire and release; %d rounds of %v each, in random order within a round\n", s.rounds, s.window)
 	fmt.Println("ratio = lockbench / mean of two bare loops; control = bare loop / bare loop; median [min..max];")
-	fmt.Println("extra CPU = what lockbench's clients spend on a pair beyond the bare loops', and CPU = theirs / the bare loops'; requests = per pair, by the servers' counters, bare / lockbench")
-	fmt.Printf("%-20s %7s %9s %9s  %-22s %-22s %12s %9s   %s\n", "recipe", "clients", "bare/s", "ours/s", "ratio", "control", "extra CPU", "CPU", "requests")
+	fmt.Println("extra CPU = what lockbench's clients spend on a pair beyond the bare loops'; CPU ratio and control = as ratio and control, of CPU time per pair; requests = per pair, by the servers' counters, bare / lockbench")
+	fmt.Printf("%-20s %7s %9s %9s  %-22s %-22s %12s  %-22s %-22s %s\n", "recipe", "clients", "bare/s", "ours/s", "ratio", "control", "extra CPU", "CPU ratio", "CPU control", "requests")
 }
 
 // parse fills in what has the form of a list.
