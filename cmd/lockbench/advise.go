@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/chaos"
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/advise"
