@@ -172,7 +172,7 @@ func (a *Answer) price(e evidence) {
 		}
 	}
 	if slowest > 0 {
-		a.Takeover = round(slowest)
+		a.Takeover = fmt.Sprintf("%s (TTL %s)", round(slowest), e.under(holderKill)[0].TTL)
 	}
 }
 

@@ -50,7 +50,7 @@ func fenced(r *scenario.Result) {
 func quorum(r *scenario.Result) { r.Topology = "quorum" }
 
 func TestRules(t *testing.T) {
-	good := []scenario.Result{made("short", 0.05), made("hold", 2), made("pause", 0.05, "holder-pause"), made("kill", 0.05, "holder-kill")}
+	good := []scenario.Result{made("short", 0.05), made("hold", 2), made("pause", 0.05, "holder-pause"), made("kill", 0.05, "holder-kill"), made("off", 0.05, "holder-cut")}
 	// over replaces the scenarios of the same name.
 	over := func(list ...scenario.Result) []scenario.Result {
 		out := list
@@ -73,15 +73,18 @@ func TestRules(t *testing.T) {
 		verdict string
 		want    string // in the page
 	}{
-		"all good":                                {good, nil, advise.Yes, "x/scenarios/hold"},
+		"all good":                                {good, nil, advise.Yes, "Scenarios are in x/scenarios"},
 		"nothing measured":                        {[]scenario.Result{with(made("short", 0.05), unknown)}, nil, advise.NotMeasured, "no scenario with a paused holder"},
-		"only shorter holds measured":             {[]scenario.Result{good[0], good[2], good[3]}, nil, advise.NotMeasured, "no safe scenario without faults and with holds of 1 TTLs"},
-		"unsafe without a fault":                  {over(with(made("hold", 2), unsafe)), nil, advise.No, "keep every hold below the TTL: with hold 50ms and TTL 2s it was safe (x/scenarios/short)"},
+		"only shorter holds measured":             {[]scenario.Result{good[0], good[2], good[3], good[4]}, nil, advise.NotMeasured, "no safe scenario without faults and with holds of 1 TTLs"},
+		"unsafe without a fault":                  {over(with(made("hold", 2), unsafe)), nil, advise.No, "keep every hold below the TTL: with hold 50ms and TTL 2s it was safe (short)"},
 		"unsafe with longer holds than asked for": {over(with(made("longer", 5), unsafe)), nil, advise.Yes, ""},
 		"two holders when paused":                 {over(with(made("pause", 0.05, "holder-pause"), unsafe)), nil, advise.YesIf, "no holder ever stops for longer than its lease"},
 		"the same with fencing tokens":            {over(with(with(made("pause", 0.05, "holder-pause"), unsafe), fenced)), nil, advise.YesIf, "the fenced counter lost nothing"},
 		"broken when paused":                      {over(with(made("pause", 0.05, "holder-pause"), broken)), nil, advise.No, "broke its own guarantee"},
 		"stuck after a death":                     {over(with(made("kill", 0.05, "holder-kill"), stuck)), nil, advise.No, "stayed taken while clients waited"},
+		"stuck while cut off":                     {over(with(made("off", 0.05, "holder-cut"), stuck)), nil, advise.YesIf, "the network never cuts a holder off for long"},
+		"two holders when cut off":                {over(with(made("off", 0.05, "holder-cut"), unsafe)), nil, advise.YesIf, "stops working when its lease ends"},
+		"broken when cut off":                     {over(with(made("off", 0.05, "holder-cut"), broken)), nil, advise.No, "while the holder was cut off"},
 		"the fault missed":                        {over(with(made("kill", 0.05, "holder-kill"), missed)), nil, advise.NotMeasured, "no scenario with a killed holder"},
 		"the scenario proved nothing":             {over(with(made("kill", 0.05, "holder-kill"), unknown)), nil, advise.NotMeasured, "proved nothing: no evidence"},
 		"the scenario failed":                     {over(with(made("kill", 0.05, "holder-kill"), func(r *scenario.Result) { r.Status = scenario.StatusFailed })), nil, advise.NotMeasured, ""},
@@ -94,7 +97,7 @@ func TestRules(t *testing.T) {
 		"failover not measured":            {good, []string{"failover"}, advise.NotMeasured, "needs scenarios with leader-kill and leader-cut-peers"},
 		"a single server restarts":         {append(over(), made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.NotMeasured, ""},
 		"only one kind of failover":        {onQuorum(made("leader", 0.05, "leader-kill")), []string{"failover"}, advise.NotMeasured, ""},
-		"failover survived":                {onQuorum(made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.Yes, "x/scenarios/leader"},
+		"failover survived":                {onQuorum(made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.Yes, "-> leader"},
 		"failover survived by one of two":  {onQuorum(made("leader", 0.05, "leader-kill"), with(made("cut", 0.05, "leader-cut-peers"), unsafe)), []string{"failover"}, advise.No, "under leader-cut-peers"},
 		"a minority died":                  {onQuorum(made("minority", 0.05, "minority-kill")), []string{"failover"}, advise.Yes, "minority of the servers died"},
 		"a property, measured":             {append(over(), property("reentrant", scenario.Yes)), []string{"reentrant"}, advise.Yes, "as measured"},
@@ -143,7 +146,7 @@ func TestPrice(t *testing.T) {
 		results                  []scenario.Result
 		requests, wait, takeover string
 	}{
-		"all":            {[]scenario.Result{few, made("many", 0.05), made("kill", 0.05, "holder-kill")}, "2.5", "120ms", "2.3s"},
+		"all":            {[]scenario.Result{few, made("many", 0.05), made("kill", 0.05, "holder-kill")}, "2.5", "120ms", "2.3s (TTL 2s)"},
 		"few waits":      {[]scenario.Result{few}, "2.5", "", ""},
 		"only unsafe":    {[]scenario.Result{with(made("many", 0.05), unsafe)}, "", "", ""},
 		"under a fault":  {[]scenario.Result{made("pause", 0.05, "holder-pause")}, "", "", ""},
@@ -160,7 +163,7 @@ func TestAnswersBestFirst(t *testing.T) {
 	other := func(recipe string, r scenario.Result) scenario.Result { r.Recipe = recipe; return r }
 	answers := advise.Ask(advise.Question{Longest: seconds(1), TTL: seconds(10)}, []advise.Run{{Document: scenario.Document{Scenarios: []scenario.Result{
 		other("a/no", with(made("1", 0.05), unsafe)), other("b/unknown", made("2", 0.05)),
-		other("c/yes", made("3", 1)), other("c/yes", made("4", 1, "holder-pause")), other("c/yes", made("5", 1, "holder-kill")),
+		other("c/yes", made("3", 1)), other("c/yes", made("4", 1, "holder-pause")), other("c/yes", made("5", 1, "holder-kill")), other("c/yes", made("6", 1, "holder-cut")),
 		{Recipe: "reference/mutex", Backend: "reference", Status: scenario.StatusDone},
 	}}}})
 	var got []string

@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/printable"
@@ -25,9 +26,23 @@ func Text(w io.Writer, q Question, answers []Answer) error {
 		fmt.Fprintf(&b, "Holds were measured up to %d TTLs.\n", mostTTLs)
 	}
 	b.WriteString("A hold counts in TTLs: the scenarios may use shorter times.\n")
-	width := 0
+	width, parent := 0, ""
 	for _, a := range answers {
+		for _, p := range a.Points {
+			switch dir := filepath.Dir(p.Scenario); {
+			case p.Scenario == "":
+			case parent == "":
+				parent = dir
+			case parent != dir:
+				parent = "." // several runs: no path can be shortened
+			}
+		}
 		width = max(width, len(printable.Name(a.Recipe)))
+	}
+	prefix := ""
+	if parent != "" && parent != "." {
+		prefix = parent + string(filepath.Separator)
+		fmt.Fprintf(&b, "Scenarios are in %s\n", printable.Line(parent))
 	}
 	for _, a := range answers {
 		fmt.Fprintf(&b, "\n%-12s  %-*s  %s\n", strings.ToUpper(a.Verdict), width, printable.Name(a.Recipe), a.priceText())
@@ -36,12 +51,12 @@ func Text(w io.Writer, q Question, answers []Answer) error {
 			if verdict == YesIf {
 				verdict = "if"
 			}
-			fmt.Fprintf(&b, "  %-13s %s: %s\n", p.Rule, verdict, printable.Line(p.Text))
+			fmt.Fprintf(&b, "  %-13s %s: %s\n", p.Rule, verdict, printable.Line(strings.ReplaceAll(p.Text, prefix, "")))
 			if p.Change != "" {
-				fmt.Fprintf(&b, "  %-13s to change that: %s\n", "", printable.Line(p.Change))
+				fmt.Fprintf(&b, "  %-13s to change that: %s\n", "", printable.Line(strings.ReplaceAll(p.Change, prefix, "")))
 			}
 			if p.Scenario != "" {
-				fmt.Fprintf(&b, "  %-13s -> %s\n", "", printable.Line(p.Scenario))
+				fmt.Fprintf(&b, "  %-13s -> %s\n", "", printable.Line(strings.TrimPrefix(p.Scenario, prefix)))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	holderPause  = "holder-pause"
 	holderKill   = "holder-kill"
+	holderCut    = "holder-cut"
 	leaderKill   = "leader-kill"
 	minorityKill = "minority-kill"
 	// The others elect a new leader, which the old one learns late.
@@ -27,7 +28,7 @@ type rule struct {
 
 // rules are those that apply to a question.
 func rules(q Question) []rule {
-	list := []rule{{"hold", hold}, {"paused holder", pause}, {"dead holder", kill}}
+	list := []rule{{"hold", hold}, {"paused holder", pause}, {"dead holder", kill}, {"lost holder", cut}}
 	for _, need := range q.Needs {
 		switch need {
 		case NeedFencing:
@@ -102,6 +103,22 @@ func kill(_ Question, e evidence) Point {
 		}
 	}
 	return safeUnder(list, "another client got a dead holder's lock", "killed holder")
+}
+
+// cut: what happens when the network cuts the holder off.
+func cut(_ Question, e evidence) Point {
+	list := e.under(holderCut)
+	for _, m := range list {
+		switch {
+		case m.Safety.Promise == scenario.Broken:
+			return Point{Verdict: No, Text: "it broke its own guarantee while the holder was cut off", Change: "use a lock that checks its owner", Scenario: m.folder}
+		case m.Safety.Verdict == scenario.Unsafe:
+			return Point{Verdict: YesIf, Text: fmt.Sprintf("a holder that cannot reach the server stops working when its lease ends: two clients held it while the holder was cut off (TTL %s)", m.TTL), Scenario: m.folder}
+		case m.Safety.Liveness == scenario.Stuck:
+			return Point{Verdict: YesIf, Text: "the network never cuts a holder off for long: its lock stayed taken until the cut ended", Change: "use a lock with a lease or a session", Scenario: m.folder}
+		}
+	}
+	return safeUnder(list, "one holder at a time, and another client got the lock, while the holder was cut off", "holder cut off")
 }
 
 // failoverFaults are what a lock on several servers must survive: a dead leader,
