@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -18,21 +19,37 @@ type progress struct {
 	w        io.Writer
 	terminal bool
 	color    bool
-	width    int               // columns of the terminal
-	names    int               // columns of the longest prefix
-	prefixes map[string]string // "[ 3/35] contended-redis-token-16c-r1", by the names of the running scenarios
-	open     bool              // the terminal shows a line that will be rewritten
+	names    int                // columns of the longest prefix
+	running  map[string]running // by the names of the scenarios
+	open     bool               // the terminal shows a line that will be rewritten
+
+	now         func() time.Time
+	started     time.Time
+	done, total int                      // scenarios
+	loaded, all time.Duration            // load of the finished scenarios, and of all
+	loads       map[string]time.Duration // of the scenarios
+	unsafe      map[string]bool
+}
+
+// running is a scenario that runs.
+type running struct {
+	prefix  string        // "[ 3/35] contended-redis-token-16c-r1"
+	elapsed time.Duration // of its load
 }
 
 // newProgress prints the plan in a line.
 func newProgress(w io.Writer, plan scenario.Resolved) *progress {
 	terminal := isTerminal(w)
-	p := &progress{w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", width: columns(w, 80), prefixes: map[string]string{}}
+	p := &progress{
+		w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", running: map[string]running{},
+		now: time.Now, started: time.Now(), total: len(plan.Scenarios), all: loadTime(plan.Scenarios), loads: map[string]time.Duration{}, unsafe: map[string]bool{},
+	}
 	counter := len(progressPrefix(len(plan.Scenarios), len(plan.Scenarios), ""))
 	for _, sc := range plan.Scenarios {
 		p.names = max(p.names, counter+len(sc.Name))
+		p.loads[sc.Name] = loadTime([]scenario.Scenario{sc})
 	}
-	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops the run and writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), loadTime(plan.Scenarios).Round(time.Second)))
+	p.Note(fmt.Sprintf("%s: %s, %v of load (Ctrl-C stops the run and writes the report)", plan.Suite, scenariosText(len(plan.Scenarios)), p.all.Round(time.Second)))
 	return p
 }
 
@@ -51,9 +68,9 @@ func (p *progress) Note(line string) {
 func (p *progress) Begin(i, n int, sc scenario.Scenario) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.prefixes[sc.Name] = progressPrefix(i, n, sc.Name)
+	p.running[sc.Name] = running{prefix: progressPrefix(i, n, sc.Name)}
 	if p.terminal {
-		p.rewrite(p.prefixes[sc.Name])
+		p.rewrite(p.status(sc.Name, ""))
 	}
 }
 
@@ -63,36 +80,74 @@ func (p *progress) Tick(sc scenario.Scenario, elapsed, total time.Duration, acqu
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	const width = 20
-	done := 0
-	if total > 0 {
-		done = int(width * elapsed / total)
+	at := p.running[sc.Name]
+	at.elapsed = elapsed
+	p.running[sc.Name] = at
+	for _, other := range p.running {
+		if other.prefix < at.prefix {
+			return // of several that run at once, the line shows the first
+		}
 	}
-	bar := strings.Repeat("█", done) + strings.Repeat("░", width-done)
-	far := fmt.Sprintf("%4.1fs of %.1fs  %d acquired", elapsed.Seconds(), total.Seconds(), acquired)
-	if p.width < p.names+1+width+1+len(far)+2 {
-		p.rewrite(p.prefixes[sc.Name] + " " + far) // no room for the bar
-		return
+	text := fmt.Sprintf("%.1fs of %.1fs", elapsed.Seconds(), total.Seconds())
+	if elapsed > 0 {
+		text += ", " + rateText(float64(acquired)/elapsed.Seconds())
 	}
-	p.rewrite(fmt.Sprintf("%-*s %s %s", p.names, p.prefixes[sc.Name], bar, far))
+	p.rewrite(p.status(sc.Name, text))
+}
+
+// status is the line of a running scenario: how far the run is and what was found,
+// then the scenario. The name is shortened where the terminal is narrow.
+func (p *progress) status(name, far string) string {
+	head := fmt.Sprintf("%d of %d done", p.done, p.total)
+	loaded := p.loaded
+	for _, r := range p.running {
+		loaded += r.elapsed
+	}
+	// The load so far took so long with all that comes around it.
+	if took := p.now().Sub(p.started); loaded > 0 && p.all > loaded {
+		left := time.Duration(float64(took) * float64(p.all-loaded) / float64(loaded))
+		head += ", " + left.Round(time.Second).String() + " left"
+	}
+	if n := len(p.unsafe); n > 0 {
+		head += ", " + p.paint(red, fmt.Sprintf("%d unsafe", n))
+	}
+	if others := len(p.running) - 1; others > 0 {
+		far += fmt.Sprintf(" (and %d more)", others)
+	}
+	room := columns(p.w, 80) - 1 - visibleLen(head) - len(": ") - len(" ") - len(far)
+	if room < len(name) {
+		name = name[:max(0, room-1)] + "…"
+	}
+	return strings.TrimRight(head+": "+name+" "+far, " ")
 }
 
 func (p *progress) Violation(sc scenario.Scenario, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	fmt.Fprintf(p.w, "%s: %s\n", p.prefixes[sc.Name], p.paint(red, what))
+	p.unsafe[sc.Name] = true
+	fmt.Fprintf(p.w, "%s: %s\n", p.running[sc.Name].prefix, p.paint(red, what))
 }
 
 func (p *progress) Done(r scenario.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
+	at := p.running[r.Name]
+	delete(p.running, r.Name)
+	p.done++
+	if r.Status == scenario.StatusDone {
+		p.loaded += p.loads[r.Name]
+	} else {
+		p.all -= p.loads[r.Name] // it took no time that others will take
+	}
+	if r.Safety.Verdict == scenario.Unsafe {
+		p.unsafe[r.Name] = true
+	}
 	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
 		return // it did not begin; the report lists it
 	}
-	fmt.Fprintf(p.w, "%-*s %s\n", p.names, p.prefixes[r.Name], p.outcome(r))
-	delete(p.prefixes, r.Name)
+	fmt.Fprintf(p.w, "%-*s %s\n", p.names, at.prefix, p.outcome(r))
 }
 
 // outcome summarises a result.
@@ -182,12 +237,20 @@ func (p *progress) paint(color, s string) string {
 // rewrite replaces the current line. It cuts the line at the width of the terminal:
 // a wrapped line could not be replaced.
 func (p *progress) rewrite(line string) {
-	if rs := []rune(line); p.width > 1 && len(rs) >= p.width {
-		line = string(rs[:p.width-1])
+	if width := columns(p.w, 80); visibleLen(line) >= width {
+		plain := []rune(stripColor(line))
+		line = string(plain[:max(0, width-1)])
 	}
 	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 	p.open = true
 }
+
+// stripColor removes what paint adds.
+func stripColor(s string) string {
+	return strings.NewReplacer("\x1b["+red+"m", "", "\x1b["+yellow+"m", "", "\x1b[0m", "").Replace(s)
+}
+
+func visibleLen(s string) int { return utf8.RuneCountInString(stripColor(s)) }
 
 func (p *progress) clear() {
 	if p.open {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -47,5 +49,55 @@ func TestProgressSmallNumbers(t *testing.T) {
 		if got := newProgress(&bytes.Buffer{}, scenario.Resolved{}).outcome(r); got != want {
 			t.Errorf("%d overlaps read %q, want %q", overlaps, got, want)
 		}
+	}
+}
+
+// The line of a terminal says how far the run is, and fits 80 columns.
+func TestProgressLine(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	long := "contended-" + strings.Repeat("x", 80)
+	var plan scenario.Resolved
+	for _, name := range []string{"first", long, "third"} {
+		plan.Scenarios = append(plan.Scenarios, scenario.Scenario{Name: name, Warmup: scenario.Duration(2 * time.Second), Duration: scenario.Duration(8 * time.Second)})
+	}
+	var out bytes.Buffer
+	p := newProgress(&out, plan)
+	p.terminal, p.color = true, true
+	// last is the line that the terminal shows.
+	last := func() string {
+		text := out.String()
+		return stripColor(text[strings.LastIndexAny(text, "\r\n")+1:])
+	}
+	check := func(want string) {
+		t.Helper()
+		if got := strings.TrimPrefix(last(), "\x1b[K"); got != want || utf8.RuneCountInString(got) >= 80 {
+			t.Errorf("the line is %q (%d columns), want %q", got, utf8.RuneCountInString(got), want)
+		}
+	}
+	at := p.started
+	p.now = func() time.Time { return at }
+	p.Begin(1, 3, plan.Scenarios[0])
+	check("0 of 3 done: first")
+	at = at.Add(7 * time.Second)
+	p.Tick(plan.Scenarios[0], 5*time.Second, 10*time.Second, 100)
+	check("0 of 3 done, 35s left: first 5.0s of 10.0s, 20/s")
+	p.Violation(plan.Scenarios[0], "two clients hold k0")
+	check("")
+	at = at.Add(5 * time.Second)
+	p.Done(scenario.Result{Name: "first", Status: scenario.StatusDone})
+	check("")
+	p.Begin(2, 3, plan.Scenarios[1])
+	p.Begin(3, 3, plan.Scenarios[2])
+	p.Tick(plan.Scenarios[1], 0, 10*time.Second, 0)
+	check("1 of 3 done, 24s left, 1 unsafe: contended-xxxxxxxx… 0.0s of 10.0s (and 1 more)")
+	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 0)
+	check("1 of 3 done, 24s left, 1 unsafe: contended-xxxxxxxx… 0.0s of 10.0s (and 1 more)")
+	p.Done(scenario.Result{Name: long, Status: scenario.StatusMissing})
+	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 12)
+	check("2 of 3 done, 4s left, 1 unsafe: third 5.0s of 10.0s, 2.4/s")
+	t.Setenv("COLUMNS", "30")
+	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 12)
+	if got := last(); utf8.RuneCountInString(strings.TrimPrefix(got, "\x1b[K")) >= 30 {
+		t.Errorf("too long for 30 columns: %q", got)
 	}
 }

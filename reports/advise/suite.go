@@ -23,6 +23,9 @@ func Suite(q Question, recipes []scenario.RecipeFacts, can func(r scenario.Recip
 	longest := time.Duration(q.ratio() * float64(ttl.D()))
 	shortest := min(longest, time.Duration(q.Shortest.D().Seconds()/q.TTL.D().Seconds()*float64(ttl.D())))
 	holds := scenario.Dist{Kind: scenario.DistUniform, A: shortest, B: longest}
+	if shortest == longest {
+		holds = scenario.Constant(longest)
+	}
 	window := scenario.Duration(max(5*time.Second, 5*longest/2))
 	brief := scenario.Duration(4 * time.Second)
 	guarded := scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Constant(50 * time.Millisecond), Think: scenario.Constant(20 * time.Millisecond)}
