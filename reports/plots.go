@@ -66,6 +66,9 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 			}
 		}
 	}
+	for _, f := range sweeps(es, ls) {
+		add(f, "")
+	}
 	var files []plotFile
 	for _, f := range figures {
 		p, err := f.write(r.dir)
@@ -198,24 +201,42 @@ func percentileTicks(far float64) []plot.Tick {
 
 // throughput draws grants per second against the number of clients.
 func throughput(e *experiment, ls map[string]look) figure {
-	if len(e.counts) < 2 {
-		return figure{}
+	s := series{axis: "clients", of: func(row string, i int) []result { return e.runs[point{row, e.counts[i]}] }}
+	for _, n := range e.counts {
+		s.at, s.labels = append(s.at, float64(n)), append(s.labels, fmt.Sprint(n))
 	}
 	f := figure{
 		name: fileName("throughput-vs-clients", e.title()), title: "Acquires per second against the number of clients", subtitle: e.figureConditions(0),
-		caption: "Completed acquires per second, all clients together. Higher is better; both axes are logarithmic. Repeated runs: the median, with bars from the lowest to the highest.",
-		width:   figureWidth, height: figureHeight, marks: true,
 	}
-	p := newPlot("clients", "acquires per second")
+	return s.draw(f, e.rows, ls)
+}
+
+// series are experiments that differ in one number, from which a curve per recipe
+// is drawn.
+type series struct {
+	axis   string
+	at     []float64 // rising
+	labels []string
+	of     func(row string, i int) []result
+}
+
+// draw completes f with the acquires per second.
+func (s series) draw(f figure, rows []string, ls map[string]look) figure {
+	if len(s.at) < 2 {
+		return figure{}
+	}
+	f.caption = "Completed acquires per second, all clients together. Higher is better; both axes are logarithmic. Repeated runs: the median, with bars from the lowest to the highest."
+	f.width, f.height, f.marks = figureWidth, figureHeight, true
+	p := newPlot(s.axis, "acquires per second")
 	p.Add(grid{false, true})
 	lo, hi := math.Inf(1), 0.0
-	for _, name := range e.rows {
+	for _, name := range rows {
 		var pts plotter.XYs
 		var bars spans
-		for _, n := range e.counts {
-			if s := statOf(e.runs[point{name, n}], mThroughput().get); s.n > 0 && s.min > 0 {
-				pts = append(pts, plotter.XY{X: float64(n), Y: s.med})
-				bars = append(bars, span{float64(n), s.min, s.max})
+		for i, x := range s.at {
+			if s := statOf(s.of(name, i), mThroughput().get); s.n > 0 && s.min > 0 {
+				pts = append(pts, plotter.XY{X: x, Y: s.med})
+				bars = append(bars, span{x, s.min, s.max})
 				lo, hi = min(lo, s.min), max(hi, s.max)
 			}
 		}
@@ -230,11 +251,11 @@ func throughput(e *experiment, ls map[string]look) figure {
 		return figure{}
 	}
 	var ticks []plot.Tick
-	for _, n := range e.counts {
-		ticks = append(ticks, plot.Tick{Value: float64(n), Label: fmt.Sprint(n)})
+	for i, x := range s.at {
+		ticks = append(ticks, plot.Tick{Value: x, Label: s.labels[i]})
 	}
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Min, p.X.Max = float64(e.counts[0])*0.9, float64(e.counts[len(e.counts)-1])*1.1
+	p.X.Min, p.X.Max = s.at[0]*0.9, s.at[len(s.at)-1]*1.1
 	p.Y.Min, p.Y.Max = decade(lo, hi)
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(ticks), logTicks(roundRate)
 	f.plots = []*plot.Plot{p}

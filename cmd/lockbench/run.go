@@ -34,6 +34,7 @@ type runFlags struct {
 	fault    faultFlags
 	expect   expectFlags
 	only     []string // claims
+	sweeps   []*sweep
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -69,6 +70,12 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	}
 	fl := cmd.Flags()
 	for _, p := range scenario.Flags(&f.settings) {
+		if p.Name == "ttl" || p.Name == "hold" {
+			s := &sweep{Flag: p}
+			f.sweeps = append(f.sweeps, s)
+			fl.Var(s, p.Name, p.Help+"; several make curves")
+			continue
+		}
 		fl.Var(p, p.Name, p.Help)
 		if p.Type() == "bool" {
 			fl.Lookup(p.Name).NoOptDefVal = "true"

@@ -107,9 +107,17 @@ func (f runFlags) file(cmd *cobra.Command, args []string) (scenario.File, error)
 		over.Recipes = f.recipes
 		kind := over.Workload.Kind
 		file = scenario.File{Name: kind, Scenarios: []scenario.Block{{Name: kind, Settings: over}}}
+		for _, s := range f.sweeps {
+			file.Scenarios = s.over(file.Scenarios)
+		}
 	case cmd.Flags().Changed("workload"):
 		return file, usage(fmt.Errorf("--workload makes an experiment of its own; leave it out to run %[1]s, or leave %[1]s out", args[0]))
 	default:
+		for _, s := range f.sweeps {
+			if len(s.values) > 1 {
+				return file, usage(fmt.Errorf("--%s has several values, which make an experiment of its own: give --workload and --recipe", s.Name))
+			}
+		}
 		if file, err = loadSuite(args); err != nil {
 			return file, err
 		}
