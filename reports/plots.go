@@ -43,8 +43,15 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 		}
 		figures = append(figures, f)
 	}
+	decided, err := runClaims(r)
+	errs = append(errs, err)
+	for _, f := range claimCurves(decided, ls) {
+		add(f, "")
+	}
 	for _, e := range es {
 		switch {
+		case decided != nil:
+			// Its experiments are about claims, whose curves are drawn.
 		case e.uncontended():
 			for i, n := range e.counts {
 				if i == 0 || i == len(e.counts)-1 {

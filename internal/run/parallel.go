@@ -10,48 +10,15 @@ import (
 )
 
 // all runs every scenario, and returns their results in the same order. At most
-// Options.Parallel run at a time, no two of them on the same servers, and none
-// beside one that is to run alone; they start in their order.
+// Options.Parallel run at a time; see turns.
 func (r *runner) all(ctx context.Context) []scenario.Result {
 	results := make([]scenario.Result, len(r.Scenarios))
 	lanes := max(1, min(r.Parallel, len(r.Scenarios)))
-	var (
-		mu      sync.Mutex
-		freed   = sync.NewCond(&mu)
-		begun   = make([]bool, len(r.Scenarios))
-		busy    = map[clusterKey]bool{}
-		waiting = len(r.Scenarios)
-		started int
-		running int
-		alone   bool // the one that is running
-	)
-	// fits reports whether scenario i can start now.
-	fits := func(i int) bool {
-		return !begun[i] && !busy[r.keys[i]] && !alone && (running == 0 || !r.Scenarios[i].Alone)
-	}
-	// next waits for a scenario whose servers are free.
-	next := func() (i, place int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		for waiting > 0 {
-			for i, key := range r.keys {
-				if fits(i) {
-					begun[i], busy[key] = true, true
-					alone = r.Scenarios[i].Alone
-					running++
-					waiting--
-					started++
-					return i, started, true
-				}
-			}
-			freed.Wait()
-		}
-		return 0, 0, false
-	}
+	t := newTurns(r.Scenarios, r.keys)
 	var wg sync.WaitGroup
 	for range lanes {
 		wg.Go(func() {
-			for i, place, ok := next(); ok; i, place, ok = next() {
+			for i, place, ok := t.next(); ok; i, place, ok = t.next() {
 				sc := r.Scenarios[i]
 				r.Progress.Begin(place, len(r.Scenarios), sc)
 				res := r.scenario(ctx, i, sc)
@@ -59,19 +26,63 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				if lanes > 1 && !sc.Alone && res.Status != scenario.StatusMissing {
 					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
 				}
-				r.Known.Mark(&res)
 				results[i] = res
 				r.Progress.Done(res)
-				mu.Lock()
-				busy[r.keys[i]], alone = false, false
-				running--
-				freed.Broadcast()
-				mu.Unlock()
+				t.done(i)
 			}
 		})
 	}
 	wg.Wait()
 	return results
+}
+
+// turns hands out scenarios in their order, no two at a time on the same servers,
+// and none beside one that is to run alone.
+type turns struct {
+	scenarios []scenario.Scenario
+	keys      []clusterKey
+
+	mu      sync.Mutex
+	freed   *sync.Cond
+	begun   []bool
+	busy    map[clusterKey]bool
+	started int
+	running int
+	alone   bool // the one that runs
+}
+
+func newTurns(scenarios []scenario.Scenario, keys []clusterKey) *turns {
+	t := &turns{scenarios: scenarios, keys: keys, begun: make([]bool, len(scenarios)), busy: map[clusterKey]bool{}}
+	t.freed = sync.NewCond(&t.mu)
+	return t
+}
+
+// next waits for a scenario that can start, and returns its place among those that
+// have started; ok is false if none is left.
+func (t *turns) next() (i, place int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.started < len(t.scenarios) {
+		for i, key := range t.keys {
+			if t.begun[i] || t.busy[key] || t.alone || t.running > 0 && t.scenarios[i].Alone {
+				continue
+			}
+			t.begun[i], t.busy[key], t.alone = true, true, t.scenarios[i].Alone
+			t.running++
+			t.started++
+			return i, t.started, true
+		}
+		t.freed.Wait()
+	}
+	return 0, 0, false
+}
+
+func (t *turns) done(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy[t.keys[i]], t.alone = false, false
+	t.running--
+	t.freed.Broadcast()
 }
 
 // oneAtATime forwards the calls of concurrent scenarios one at a time.

@@ -93,7 +93,11 @@ func Counts(list []Decision) string {
 	for _, d := range list {
 		n[d.Verdict]++
 	}
-	return fmt.Sprintf("%d claims: %d confirmed, %d refuted, %d inconclusive", len(list), n[Confirmed], n[Refuted], n[Inconclusive])
+	what := "claims"
+	if len(list) == 1 {
+		what = "claim"
+	}
+	return fmt.Sprintf("%d %s: %d confirmed, %d refuted, %d inconclusive", len(list), what, n[Confirmed], n[Refuted], n[Inconclusive])
 }
 
 type evidence struct{ results []measured }

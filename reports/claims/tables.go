@@ -17,12 +17,14 @@ type Table struct {
 	Columns []string `json:"columns"`
 	Rows    []Row    `json:"rows"`
 	Notes   []string `json:"notes,omitempty"`
+	Metric  string   `json:"metric,omitempty"` // of a curve
 }
 
 // Row is one recipe, or one point of a curve.
 type Row struct {
 	Name  string `json:"name"`
 	Cells []Cell `json:"cells"`
+	X     int64  `json:"x,omitempty"` // of a point: clients, or nanoseconds
 }
 
 // Cell is a text, and its number if it has one.
@@ -177,7 +179,7 @@ func differences(recipe, next string, parts []Part) []string {
 
 // curve is a metric over what varies, a column for each recipe.
 func (e evidence) curve(v Curve) Table {
-	t := Table{Title: v.Title, Head: v.X}
+	t := Table{Title: v.Title, Head: v.X, Metric: v.Metric}
 	list := e.of(v.Of)
 	points := map[int64][]measured{}
 	for _, m := range list {
@@ -188,7 +190,7 @@ func (e evidence) curve(v Curve) Table {
 	}
 	xs := slices.Sorted(maps.Keys(points))
 	for _, x := range xs {
-		row := Row{Name: v.point(x)}
+		row := Row{Name: v.point(x), X: x}
 		at := evidence{points[x]}
 		for _, recipe := range t.Columns {
 			st, why := at.stat(v.Metric, Set{In: groups(points[x]), Recipes: []string{recipe}, Clients: v.Of.Clients}, 1)
