@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 // altered reads data as a history and holds it to believed.
 func altered(t *testing.T, data []byte, original map[callID]Call, streams []Stream) *History {
 	t.Helper()
-	h, err := readAt(bytes.NewReader(data), "altered", int64(len(data)), nil)
+	h, err := readBytes(data, "altered")
 	believed(t, h, err, original, streams)
 	return h
 }

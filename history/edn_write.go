@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,72 +15,82 @@ import (
 // so that Jepsen's checkers can read it; entries that they do not know carry
 // the rest, so that ReadEDN reads the same history back. The package's
 // documentation describes them.
-func WriteEDN(w io.Writer, h *History) error {
-	e := ednWriter{out: bufio.NewWriterSize(w, 64<<10)}
+func WriteEDN(w io.Writer, h *History) error { return writeEDN(w, h, h.each) }
+
+// WriteEDN writes the history as EDN.
+func (k *Keyed) WriteEDN(w io.Writer) error { return writeEDN(w, &k.History, k.Each) }
+
+// writeEDN writes a history, whose calls each visits by their invokes.
+func writeEDN(w io.Writer, h *History, each func(func(*Call)) error) error {
+	e := ednWriter{out: bufio.NewWriterSize(w, 64<<10), processes: map[uint32]int64{}}
 	for _, s := range h.Streams {
 		if s.Client != Controller {
 			e.clients = max(e.clients, int64(s.Client)+1)
 		}
 	}
-	e.number(h)
 	for _, s := range h.Streams {
 		e.aside("stream", `{:client %d, :worker %d, :sealed %t, :sealed-at %d, :clock-uncertainty %d}`, s.Client, s.Worker, s.Sealed, s.SealedAt, s.ClockUncertainty)
 	}
 	for _, d := range h.Damage {
 		e.aside("damage", `{:file %s, :offset %d, :client %d, :what %s}`, ednQuote(d.File), d.Offset, d.Client, ednQuote(d.What))
 	}
-	for _, ev := range e.events {
-		e.event(h, ev)
-	}
-	e.aside("end", `{:streams %d, :calls %d}`, len(h.Streams), len(h.Calls))
-	if err := e.out.Flush(); err != nil {
+	calls := 0
+	err := each(func(c *Call) {
+		calls++
+		e.returns(c.Invoke)
+		e.call(c)
+	})
+	e.returns(math.MaxInt64)
+	e.aside("end", `{:streams %d, :calls %d}`, len(h.Streams), calls)
+	if err := errors.Join(err, e.out.Flush()); err != nil {
 		return fmt.Errorf("history: write EDN: %w", err)
 	}
 	return nil
 }
 
 type ednWriter struct {
-	out     *bufio.Writer
-	index   int
-	clients int64
-	events  []ednEvent
+	out       *bufio.Writer
+	index     int
+	clients   int64
+	processes map[uint32]int64 // of the clients
+	open      []ednReturn      // returns to be written, in their order
 }
 
-// ednEvent is one end of a call.
-type ednEvent struct {
+// ednReturn is the end of a call.
+type ednReturn struct {
 	at      int64
-	call    int
 	process int64
-	end     bool
+	call    Call
 }
 
-// number gives every call its process. A process never comes back after a call
-// whose outcome is not known: the client goes on as another, as Jepsen's do.
-func (e *ednWriter) number(h *History) {
-	process := map[uint32]int64{}
-	order := make([]int, len(h.Calls))
-	for i := range order {
-		order[i] = i
+// call writes the invoke of a call. A process never comes back after a call whose
+// outcome is not known: the client goes on as another, as Jepsen's do.
+func (e *ednWriter) call(c *Call) {
+	p, ok := e.processes[c.Client]
+	if !ok {
+		p = int64(c.Client)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(h.Calls[i].Seq, h.Calls[j].Seq) })
-	for _, i := range order {
-		c := &h.Calls[i]
-		p, ok := process[c.Client]
-		if !ok {
-			p = int64(c.Client)
+	e.event(c, c.Invoke, p, false)
+	if !oneMoment(c) {
+		if c.Return != 0 || c.Outcome == Unknown {
+			at := max(c.Return, c.Invoke)
+			i, _ := slices.BinarySearchFunc(e.open, at+1, func(r ednReturn, at int64) int { return cmp.Compare(r.at, at) })
+			e.open = slices.Insert(e.open, i, ednReturn{at, p, *c})
 		}
-		e.events = append(e.events, ednEvent{c.Invoke, i, p, false})
-		if !oneMoment(c) {
-			if c.Return != 0 || c.Outcome == Unknown {
-				e.events = append(e.events, ednEvent{max(c.Return, c.Invoke), i, p, true})
-			}
-			if c.Outcome == Open || c.Outcome == Unknown {
-				p += e.clients
-			}
+		if c.Outcome == Open || c.Outcome == Unknown {
+			p += e.clients
 		}
-		process[c.Client] = p
 	}
-	slices.SortStableFunc(e.events, func(a, b ednEvent) int { return cmp.Compare(a.at, b.at) })
+	e.processes[c.Client] = p
+}
+
+// returns writes the returns up to a stamp.
+func (e *ednWriter) returns(until int64) {
+	n := 0
+	for ; n < len(e.open) && e.open[n].at <= until; n++ {
+		e.event(&e.open[n].call, e.open[n].at, e.open[n].process, true)
+	}
+	e.open = slices.Delete(e.open, 0, n)
 }
 
 // oneMoment reports whether c is all in one moment, and so one map.
@@ -90,18 +101,18 @@ func (e *ednWriter) aside(f, value string, args ...any) {
 	e.index++
 }
 
-func (e *ednWriter) event(h *History, ev ednEvent) {
-	c := &h.Calls[ev.call]
-	process, typ := fmt.Sprint(ev.process), "invoke"
+// event writes one end of a call, or all of it if it is one moment.
+func (e *ednWriter) event(c *Call, at, number int64, end bool) {
+	process, typ := fmt.Sprint(number), "invoke"
 	switch {
 	case oneMoment(c):
 		process, typ = ":lockbench", "info"
-	case ev.end:
+	case end:
 		typ = ednType(c.Outcome)
 	}
-	fmt.Fprintf(e.out, "{:index %d, :time %d, :process %s, :type :%s, :f :%s, :value nil, :key %d, :client %d", e.index, ev.at, process, typ, c.Kind, c.Key, c.Client)
+	fmt.Fprintf(e.out, "{:index %d, :time %d, :process %s, :type :%s, :f :%s, :value nil, :key %d, :client %d", e.index, at, process, typ, c.Kind, c.Key, c.Client)
 	e.index++
-	if !ev.end {
+	if !end {
 		fmt.Fprintf(e.out, ", :seq %d", c.Seq)
 		e.entry("attempt", c.Attempt.String(), !c.Attempt.IsZero())
 		if c.Intended != c.Invoke {
@@ -111,16 +122,16 @@ func (e *ednWriter) event(h *History, ev ednEvent) {
 		e.uint("arg", c.Arg)
 		e.uint("fence", c.Fence)
 	}
-	if ev.end || oneMoment(c) {
+	if end || oneMoment(c) {
 		fmt.Fprintf(e.out, ", :outcome :%s", c.Outcome)
-		if ev.end && c.Outcome == Unknown && c.Return == 0 {
+		if end && c.Outcome == Unknown && c.Return == 0 {
 			e.out.WriteString(", :returned false")
 		}
 		if c.LeaseEnd != 0 {
 			fmt.Fprintf(e.out, ", :lease-end %d", c.LeaseEnd)
 		}
 		e.uint("seen", c.Value)
-		if ev.end {
+		if end {
 			e.uint("fence", c.Fence)
 		}
 	}

@@ -70,7 +70,21 @@ var flagNames = [...]string{"warmup", "fenced", "stale", "lease-timer", "drain",
 
 // WriteJSONL writes h as JSON lines, as the package's documentation describes. Read and
 // ReadJSONL read them back to the same history.
-func WriteJSONL(w io.Writer, h *History) error {
+func WriteJSONL(w io.Writer, h *History) error { return writeJSONL(w, h, h.each) }
+
+// WriteJSONL writes the history as JSON lines.
+func (k *Keyed) WriteJSONL(w io.Writer) error { return writeJSONL(w, &k.History, k.Each) }
+
+// each visits the calls in their order.
+func (h *History) each(visit func(*Call)) error {
+	for i := range h.Calls {
+		visit(&h.Calls[i])
+	}
+	return nil
+}
+
+// writeJSONL writes a history, whose calls each visits.
+func writeJSONL(w io.Writer, h *History, each func(func(*Call)) error) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(b)
 	err := enc.Encode(jsonFirst{jsonFormat, version})
@@ -80,13 +94,13 @@ func WriteJSONL(w io.Writer, h *History) error {
 	for _, d := range h.Damage {
 		err = errors.Join(err, enc.Encode(map[string]jsonDamage{"damage": jsonDamage(d)}))
 	}
-	for i := range h.Calls {
-		if err != nil {
-			break
+	calls := 0
+	err = errors.Join(err, each(func(c *Call) {
+		if calls++; err == nil {
+			err = enc.Encode(toJSON(c))
 		}
-		err = enc.Encode(toJSON(&h.Calls[i]))
-	}
-	err = errors.Join(err, enc.Encode(map[string]jsonEnd{"end": {len(h.Streams), len(h.Calls)}}), b.Flush())
+	}))
+	err = errors.Join(err, enc.Encode(map[string]jsonEnd{"end": {len(h.Streams), calls}}), b.Flush())
 	if err != nil {
 		return fmt.Errorf("history: write JSON lines: %w", err)
 	}

@@ -68,7 +68,7 @@ func FuzzResealed(f *testing.F) {
 	f.Add(load(f, path)[frameSize:])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		resealAll(data)
-		h, err := readAt(bytes.NewReader(data), "resealed", int64(len(data)), nil)
+		h, err := readBytes(data, "resealed")
 		if err != nil && !errors.Is(err, ErrNoRecords) {
 			t.Fatal(err)
 		}

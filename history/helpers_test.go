@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -274,4 +275,11 @@ func load(t testing.TB, path string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// readBytes reads a merged or a client's file.
+func readBytes(data []byte, name string) (*History, error) {
+	return intoMemory(func(to sink) (*History, error) {
+		return readAt(bytes.NewReader(data), name, int64(len(data)), to)
+	})
 }

@@ -4,24 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 )
 
 // Keyed is a history taken apart by key, so that one that is larger than memory
-// can be judged key by key: its calls stand in files, each with those of some
-// of the keys. Close removes them.
+// can be judged key by key: most of its calls are in files, each with those of
+// some of the keys. Close removes them.
 type Keyed struct {
-	Streams []Stream // as in a History
-	Damage  []Damage
-	// ClientNames and KeyNames are Clients and Keys of a History.
-	ClientNames, KeyNames map[uint32]string
+	History // without its calls
 
-	dir   string
-	parts [spools]*spool
+	parts [spools]spool
 	// dropped has the numbers of the streams that do not count after all.
 	dropped map[uint32]bool
 	further map[batchID][]uint32 // the further keys of batches
@@ -38,75 +32,62 @@ type batchID struct {
 const spools = 64
 
 // ReadKeyed reads a history as Read does, with the same damage and errors, and
-// takes it apart in a new folder below tmp ("": the system's). It needs disk
-// space of about half the history's own size. Text is read into memory first.
-func ReadKeyed(path, tmp string) (_ *Keyed, err error) {
-	k, err := newKeyed(path, tmp)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, k.Close())
-		}
-	}()
+// takes it apart in the folder tmp ("": the system's). It needs disk space of
+// about half the history's own size. Text is read into memory first.
+func ReadKeyed(path, tmp string) (*Keyed, error) {
+	k := newKeyed(tmp)
 	h, err := read(path, k)
-	if h == nil {
-		return nil, err
-	}
-	if err == nil || errors.Is(err, ErrNoRecords) {
-		k.Streams, k.Damage, k.ClientNames, k.KeyNames = h.Streams, h.Damage, h.Clients, h.Keys
-	}
-	if ferr := k.flush(path); ferr != nil {
-		return nil, ferr
-	}
-	if err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
-// newKeyed makes the files for a history that comes from path.
-func newKeyed(path, tmp string) (*Keyed, error) {
-	dir, err := os.MkdirTemp(tmp, "lockbench-keyed-")
-	if err != nil {
-		return nil, fmt.Errorf("history: take %s apart: %w", path, err)
-	}
-	k := &Keyed{dir: dir, dropped: map[uint32]bool{}, further: map[batchID][]uint32{}}
-	for i := range k.parts {
-		if k.parts[i], err = newSpool(filepath.Join(dir, fmt.Sprintf("keys-%02d", i))); err != nil {
-			return nil, errors.Join(fmt.Errorf("history: take %s apart: %w", path, err), k.Close())
-		}
-	}
-	return k, nil
-}
-
-// flush ends the adding.
-func (k *Keyed) flush(path string) error {
 	k.further = nil
-	for _, p := range k.parts {
-		if err := p.out.Flush(); err != nil {
-			return fmt.Errorf("history: take %s apart (free some disk space, or choose another folder): %w", path, err)
+	for i := range k.parts {
+		if p := &k.parts[i]; p.err != nil {
+			err = fmt.Errorf("history: take %s apart (free some disk space, or choose another folder): %w", path, p.err)
 		}
-		p.out = nil
 	}
-	return nil
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	k.History = *h
+	return k, nil
+}
+
+func newKeyed(tmp string) *Keyed {
+	k := &Keyed{dropped: map[uint32]bool{}, further: map[batchID][]uint32{}}
+	for i := range k.parts {
+		k.parts[i] = spool{tmp: tmp, keys: map[uint32]int{}}
+	}
+	return k
+}
+
+// Keep takes a history in memory apart.
+func Keep(h *History) *Keyed {
+	k := newKeyed("")
+	k.History = *h
+	k.Calls = nil
+	calls := slices.Clone(h.Calls)
+	slices.SortFunc(calls, compareCalls)
+	for i := range calls {
+		k.add(0, &calls[i])
+	}
+	return k
 }
 
 // Close removes the files.
 func (k *Keyed) Close() error {
 	var errs []error
-	for i, p := range k.parts {
-		if p != nil {
+	for i := range k.parts {
+		if p := &k.parts[i]; p.file != nil {
 			errs = append(errs, p.file.Close())
-			k.parts[i] = nil
+			p.file = nil
 		}
 	}
-	if err := errors.Join(append(errs, os.RemoveAll(k.dir))...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("history: remove what was taken apart: %w", err)
 	}
 	return nil
 }
+
+// expect is of no use: the calls go to files.
+func (k *Keyed) expect(int) {}
 
 // add spools a call of a stream.
 func (k *Keyed) add(stream uint32, c *Call) {
@@ -149,8 +130,8 @@ func (k *Keyed) each(p *spool, visit func(c *Call, key uint32)) error {
 func (k *Keyed) Each(visit func(*Call)) error {
 	var all cursors
 	errs := make([]error, len(k.parts))
-	for i, p := range k.parts {
-		next, stop := iter.Pull(func(yield func([]Call) bool) { errs[i] = k.batches(p, yield) })
+	for i := range k.parts {
+		next, stop := iter.Pull(func(yield func([]Call) bool) { errs[i] = k.batches(&k.parts[i], yield) })
 		defer stop()
 		all.add(uint32(i), next)
 	}
@@ -181,7 +162,7 @@ func (k *Keyed) batches(p *spool, yield func([]Call) bool) error {
 
 // Key visits the calls about one key, in the order of Each.
 func (k *Keyed) Key(key uint32, visit func(*Call)) error {
-	return k.each(k.parts[spoolOf(key)], func(c *Call, of uint32) {
+	return k.each(&k.parts[spoolOf(key)], func(c *Call, of uint32) {
 		if of == key {
 			visit(c)
 		}
@@ -218,7 +199,10 @@ func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 		})
 	}
 	// The largest first, so that no one is left alone with it in the end.
-	order := slices.Clone(k.parts[:])
+	var order []*spool
+	for i := range k.parts {
+		order = append(order, &k.parts[i])
+	}
 	slices.SortFunc(order, func(a, b *spool) int { return b.calls - a.calls })
 	for _, p := range order {
 		next <- p
@@ -299,22 +283,4 @@ func (k *Keyed) visit(p *spool, begin func(key uint32, calls int) KeyVisitor) er
 		}
 	}
 	return nil
-}
-
-// Keep takes a history in memory apart, as ReadKeyed does with one on disk.
-func Keep(h *History, tmp string) (*Keyed, error) {
-	k, err := newKeyed("a history", tmp)
-	if err != nil {
-		return nil, err
-	}
-	k.Streams, k.Damage, k.ClientNames, k.KeyNames = h.Streams, h.Damage, h.Clients, h.Keys
-	calls := slices.Clone(h.Calls)
-	slices.SortFunc(calls, compareCalls)
-	for i := range calls {
-		k.add(0, &calls[i])
-	}
-	if err := k.flush("a history"); err != nil {
-		return nil, errors.Join(err, k.Close())
-	}
-	return k, nil
 }

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +90,25 @@ func apart(t testing.TB, path string, h *History) {
 	for key, calls := range want {
 		slices.SortFunc(got[key], compareCalls)
 		sameCalls(t, got[key], calls)
+	}
+	var jsonl, edn bytes.Buffer
+	if err := errors.Join(k.WriteJSONL(&jsonl), k.WriteEDN(&edn)); err != nil {
+		t.Fatal(err)
+	}
+	exported := func(read func(io.Reader, string) (*History, error), text io.Reader) {
+		t.Helper()
+		again, err := read(text, "exported")
+		if err != nil && !errors.Is(err, ErrNoRecords) {
+			t.Fatal(err)
+		}
+		sameCalls(t, again.Calls, h.Calls)
+		if len(h.Damage) == 0 && (len(again.Damage) > 0 || !slices.Equal(again.Streams, h.Streams)) {
+			t.Errorf("exported: %v, %v; want %v", again.Streams, again.Damage, h.Streams)
+		}
+	}
+	exported(ReadJSONL, &jsonl)
+	if len(h.Damage) == 0 {
+		exported(ReadEDN, &edn)
 	}
 	if err := k.Close(); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -194,7 +193,7 @@ func FuzzReadPacked(f *testing.F) {
 	f.Add(data)
 	f.Add(data[:len(data)/2])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := readAt(bytes.NewReader(data), "fuzzed", int64(len(data)), nil)
+		h, err := readBytes(data, "fuzzed")
 		if h == nil {
 			t.Fatal(fmt.Errorf("no history: %w", err))
 		}

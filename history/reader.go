@@ -30,11 +30,25 @@ import (
 // mean that the path could not be opened or listed.
 //
 // It takes some 90 bytes of memory a call, whatever the file declares.
-func Read(path string) (*History, error) { return read(path, nil) }
+func Read(path string) (*History, error) {
+	return intoMemory(func(to sink) (*History, error) { return read(path, to) })
+}
+
+// Verify reads a history as Read does, and returns its damage alone: it takes
+// little memory.
+func Verify(path string) ([]Damage, error) {
+	h, err := read(path, nowhere{})
+	if err != nil {
+		return nil, err
+	}
+	return h.Damage, nil
+}
 
 // sink takes the calls while they are read, so that they need not be in memory
 // all at once.
 type sink interface {
+	// expect announces how many calls come at the most, more or less.
+	expect(calls int)
 	// add takes the next call of a stream, which is the sink's only until it
 	// returns. The calls of all streams come by (Invoke, Client, Seq), unless the
 	// stamps of a stream go backwards.
@@ -47,16 +61,58 @@ type sink interface {
 // call that may still change holds up those after it.
 const passAtOnce = 512
 
-// read is Read; if there is a sink, the calls go there instead of into the
-// history.
+// nowhere forgets the calls.
+type nowhere struct{}
+
+func (nowhere) expect(int)        {}
+func (nowhere) add(uint32, *Call) {}
+func (nowhere) drop(uint32)       {}
+
+// memory keeps the calls.
+type memory struct {
+	calls   []Call
+	streams []uint32 // of each call
+	dropped []uint32
+}
+
+func (m *memory) expect(calls int) {
+	m.calls, m.streams = make([]Call, 0, calls), make([]uint32, 0, calls)
+}
+
+func (m *memory) add(stream uint32, c *Call) {
+	m.calls, m.streams = append(m.calls, *c), append(m.streams, stream)
+}
+
+func (m *memory) drop(stream uint32) { m.dropped = append(m.dropped, stream) }
+
+// intoMemory keeps the calls that are read in the history.
+func intoMemory(read func(sink) (*History, error)) (*History, error) {
+	var m memory
+	h, err := read(&m)
+	if h == nil {
+		return nil, err
+	}
+	h.Calls = m.calls
+	if len(m.dropped) > 0 {
+		h.Calls = h.Calls[:0]
+		for i, stream := range m.streams {
+			if !slices.Contains(m.dropped, stream) {
+				h.Calls = append(h.Calls, m.calls[i])
+			}
+		}
+	}
+	h.sort()
+	return h, err
+}
+
+// read passes the calls of a history to a sink. The history has none then.
 func read(path string, to sink) (*History, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("history: read: %w", err)
 	}
 	if st.IsDir() {
-		r := newReader(maxBuffer)
-		r.sink = to
+		r := newReader(maxBuffer, to)
 		err := r.folder(path)
 		if err == nil {
 			r.readAll()
@@ -79,7 +135,8 @@ func read(path string, to sink) (*History, error) {
 	}
 	if read := text(f); read != nil {
 		h, err := read(f, path)
-		if h != nil && to != nil {
+		if h != nil {
+			to.expect(len(h.Calls))
 			for i := range h.Calls {
 				to.add(0, &h.Calls[i])
 			}
@@ -115,17 +172,16 @@ func notOurs(f io.ReaderAt, size int64) string {
 
 // readAt reads a merged or a client's file.
 func readAt(f io.ReaderAt, path string, size int64, to sink) (*History, error) {
-	r := newReader(size)
-	r.sink = to
+	r := newReader(size, to)
 	r.file(f, path, size)
 	r.readAll()
 	return r.result(path)
 }
 
 // newReader returns a reader for files of some size.
-func newReader(size int64) *reader {
+func newReader(size int64, to sink) *reader {
 	buf := make([]byte, 0, max(minBuffer, min(size, maxBuffer)))
-	return &reader{h: new(History), buf: buf, clients: make(map[uint32]origin)}
+	return &reader{h: new(History), buf: buf, sink: to, clients: make(map[uint32]origin)}
 }
 
 // result ends the reading of path.
@@ -197,7 +253,7 @@ type reader struct {
 	buf      []byte
 	clients  map[uint32]origin // where each client was found
 	declared uint32            // streams that there should be, if declared
-	sink     sink              // nil: the calls stay in h
+	sink     sink              // of the calls
 	found    []found           // streams that are still to be read
 	opened   []*os.File        // that have them
 	decoder  *zstd.Decoder     // made when a stream is compressed
@@ -295,9 +351,6 @@ func (r *reader) open(path string) error {
 
 // file reads a merged file or a client's.
 func (r *reader) file(f io.ReaderAt, path string, size int64) {
-	if want := len(r.h.Calls) + int(min(size/slotSize, maxHint)); want > cap(r.h.Calls) && r.sink == nil {
-		r.h.Calls = slices.Grow(r.h.Calls, want-len(r.h.Calls))
-	}
 	if !r.begins(f, 0) && r.merged(f, path, size) {
 		return
 	}
@@ -344,21 +397,6 @@ func (r *reader) strip(s *strip, path string, original int64) {
 	r.found = append(r.found, found{f: s, path: path, span: span{from: 0, end: s.size, original: original}, strip: s})
 }
 
-// readAll reads the streams that were found.
-func (r *reader) readAll() {
-	if r.sink != nil {
-		r.readInOrder()
-		return
-	}
-	for i := range r.found {
-		s := r.begin(i, r.buf)
-		s.calls = r.h.Calls
-		st := s.read(r.found[i].span)
-		s.checkSum(r.found[i].span)
-		r.end(i, s, st)
-	}
-}
-
 func (r *reader) begin(number int, buf []byte) *streamReader {
 	w := &r.found[number]
 	s := &streamReader{sc: newScanner(w.f, w.span.from, w.span.end, buf), file: w.path, strip: w.strip}
@@ -394,17 +432,21 @@ func (r *reader) end(number int, s *streamReader, st Stream) {
 		r.declared = max(r.declared, s.head.streams)
 	}
 	if r.adopt(s, st, origin{s.file, uint32(number)}, sp.from) {
-		r.h.Calls = s.calls
 		r.h.Streams = append(r.h.Streams, st)
 	}
 	r.h.Damage = append(r.h.Damage, s.report(st.Client, sp.from)...)
 }
 
-// readInOrder reads the streams side by side, and passes their calls on in the
-// order of their invokes.
-func (r *reader) readInOrder() {
+// readAll reads the streams that were found side by side, and passes their calls
+// on in the order of their invokes.
+func (r *reader) readAll() {
 	readers := make([]*streamReader, len(r.found))
 	streams := make([]Stream, len(r.found))
+	calls := int64(0)
+	for _, f := range r.found {
+		calls += (f.span.end - f.span.from) / slotSize
+	}
+	r.sink.expect(int(min(calls, maxHint)))
 	var all cursors
 	for i := range r.found {
 		size := r.found[i].span.end - r.found[i].span.from
@@ -424,7 +466,6 @@ func (r *reader) readInOrder() {
 		r.sink.add(stream, c)
 	}
 	for i, s := range readers {
-		s.calls = nil
 		r.end(i, s, streams[i])
 	}
 }
@@ -457,20 +498,12 @@ func (r *reader) adopt(s *streamReader, st Stream, from origin, at int64) bool {
 	i := slices.IndexFunc(r.h.Streams, func(o Stream) bool { return o.Client == st.Client })
 	if had := r.h.Streams[i].Records; had >= st.Records {
 		s.note(at, "a second stream of this client, not used; the one with %d records is in %s", had, other.file)
-		if r.sink != nil {
-			r.sink.drop(from.stream)
-		}
+		r.sink.drop(from.stream)
 		return false
 	}
 	s.note(at, "a second stream of this client; the one in %s has fewer records and is not used", other.file)
 	r.clients[st.Client] = from
 	r.h.Streams = slices.Delete(r.h.Streams, i, i+1)
-	if r.sink != nil {
-		r.sink.drop(other.stream)
-		return true
-	}
-	first := len(s.calls) - s.records
-	old := slices.DeleteFunc(s.calls[:first], func(c Call) bool { return c.Client == st.Client })
-	s.calls = append(old, s.calls[first:]...)
+	r.sink.drop(other.stream)
 	return true
 }

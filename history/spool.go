@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -9,18 +10,21 @@ import (
 	"os"
 )
 
-// spool holds the calls about some of the keys, in a file.
+// spool holds the calls about some of the keys: the first of them in a file, once
+// there are many.
 //
 // A call takes 52 bytes there, little endian: client, sequence number (4 bytes
 // each); kind, outcome, flags, which fields follow (1 each); key (4), attempt
 // (16), invoke, return (8 each), the number of its stream (4). Then come those of
 // the further fields that are not zero, 8 bytes each; most calls have none.
 type spool struct {
-	file  *os.File
-	out   *bufio.Writer
-	calls int
-	keys  map[uint32]int // calls about each key
-	buf   []byte         // for the call that is written
+	tmp    string   // folder of the file
+	file   *os.File // nil: all calls are in buf
+	stored int64    // bytes in the file
+	buf    []byte   // what follows
+	err    error    // of the file
+	calls  int
+	keys   map[uint32]int // calls about each key
 }
 
 const (
@@ -29,22 +33,28 @@ const (
 	spoolBuffer   = 64 << 10
 )
 
-func newSpool(path string) (*spool, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
+// flush moves the calls to the file. That has no name, so it is gone when it is
+// closed, or the process ends.
+func (p *spool) flush() {
+	if p.file == nil && p.err == nil {
+		if p.file, p.err = os.CreateTemp(p.tmp, "lockbench-keyed-"); p.err == nil {
+			p.err = os.Remove(p.file.Name())
+		}
 	}
-	return &spool{file: f, out: bufio.NewWriterSize(f, spoolBuffer), keys: map[uint32]int{}}, nil
+	if p.err == nil {
+		_, p.err = p.file.WriteAt(p.buf, p.stored)
+	}
+	p.stored += int64(len(p.buf))
+	p.buf = p.buf[:0]
 }
 
-// put writes a call of a stream, which is kept for a key. Flush returns its
-// error.
+// put writes a call of a stream, which is kept for a key.
 func (p *spool) put(c *Call, key, stream uint32) {
 	p.keys[key]++
 	p.calls++
 	le := binary.LittleEndian
 	fields := [furtherFields]uint64{uint64(c.Intended - c.Invoke), c.Fence, uint64(c.LeaseEnd), c.Arg, c.Value, uint64(key - c.Key)}
-	b, follow := p.buf[:0], byte(0)
+	b, follow := p.buf, byte(0)
 	for i, x := range fields {
 		if x != 0 {
 			follow |= 1 << i
@@ -63,8 +73,9 @@ func (p *spool) put(c *Call, key, stream uint32) {
 			b = le.AppendUint64(b, x)
 		}
 	}
-	p.buf = b
-	_, _ = p.out.Write(b)
+	if p.buf = b; len(b) >= spoolBuffer {
+		p.flush()
+	}
 }
 
 // next reads what put wrote.
@@ -105,7 +116,11 @@ func (p *spool) next(in *bufio.Reader, c *Call) (key, stream uint32, err error) 
 // each visits the calls of a spool, with the key that each is kept for and the
 // number of its stream. The call is the visitor's only until it returns.
 func (p *spool) each(visit func(c *Call, key, stream uint32)) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(p.file, 0, int64(p.calls)*(spooledSize+8*furtherFields)), spoolBuffer)
+	var all io.Reader = bytes.NewReader(p.buf)
+	if p.file != nil {
+		all = io.MultiReader(io.NewSectionReader(p.file, 0, p.stored), all)
+	}
+	in := bufio.NewReaderSize(all, spoolBuffer)
 	var c Call
 	for range p.calls {
 		key, stream, err := p.next(in, &c)

@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // span is where a stream lies in a file.
 type span struct {
@@ -23,8 +26,8 @@ type streamReader struct {
 
 	client     uint32
 	hasClient  bool
-	calls      []Call // those of this stream come last
-	records    int    // how many of them it has, with those that were passed on
+	calls      []Call // that were not passed on yet
+	records    int    // with those that were passed on
 	pass       func([]Call)
 	damage     []Damage
 	suppressed int
@@ -179,9 +182,12 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 		r.unreadable("record %d stands after the end of the stream, which has %d", c.Seq, r.head.count)
 		return
 	}
-	if c.Seq > r.next && r.misplaced(c.Seq) {
-		r.unreadable("record %d stands where record %d should", c.Seq, r.next)
-		return
+	if c.Seq > r.next {
+		s = slices.Clone(s) // misplaced may move the buffer on
+		if r.misplaced(c.Seq) {
+			r.unreadable("record %d stands where record %d should", c.Seq, r.next)
+			return
+		}
 	}
 	r.resume(c.Seq, at)
 	r.next = c.Seq + 1
@@ -218,7 +224,7 @@ func (r *streamReader) accept(s []byte, at int64, cut bool) {
 	}
 	r.calls = append(r.calls, c)
 	r.records++
-	if r.pass != nil && len(r.calls) == cap(r.calls) {
+	if len(r.calls) == cap(r.calls) {
 		r.passOn()
 	}
 }

@@ -27,41 +27,9 @@ func (a *app) checkFile(path string, o checking) error {
 	return a.checkHistory(path, filepath.Base(path), o)
 }
 
-// checkHistory judges a history by the flags alone; name is shown in the output.
-func (a *app) checkHistory(path, name string, o checking) error {
-	if o.export == "" && size(path) > inMemory {
-		return a.checkLarge(path, name, o)
-	}
-	h, err := history.Read(path)
-	switch {
-	case errors.Is(err, history.ErrNoRecords):
-		return fmt.Errorf("%w; see docs/history-format.md for the formats", err)
-	case err != nil:
-		return usage(err)
-	case o.export != "":
-		return exporters()[o.export](a.stdout, h)
-	}
-	return a.rawAnswer(name, measure.Bare(h, o.model), o)
-}
-
-// inMemory is the size in bytes up to which a history is checked in memory. A
-// larger one is first split by key, on disk.
-const inMemory = 256 << 20
-
-func size(path string) int64 {
-	st, err := os.Stat(path)
-	if err != nil {
-		return 0 // reading it reports the error
-	}
-	return st.Size()
-}
-
-// lowGarbage is the GC percentage for a large history: nearly all memory is in a few
-// large allocations, so that collecting is cheap and garbage is not.
-const lowGarbage = 10
-
-// checkLarge is checkHistory key by key.
-func (a *app) checkLarge(path, name string, o checking) (err error) {
+// checkHistory judges or exports a history by the flags alone; name is shown in the
+// output. It takes a few keys into memory at a time.
+func (a *app) checkHistory(path, name string, o checking) (err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(lowGarbage))
 	k, err := history.ReadKeyed(path, "")
 	switch {
@@ -71,15 +39,22 @@ func (a *app) checkLarge(path, name string, o checking) (err error) {
 		return usage(err)
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	s, err := measure.BareKeyed(k, o.model)
+	if o.export != "" {
+		return exporters()[o.export](k, a.stdout)
+	}
+	s, err := measure.Bare(k, o.model)
 	if err != nil {
 		return err
 	}
 	return a.rawAnswer(name, s, o)
 }
 
-func exporters() map[string]func(io.Writer, *history.History) error {
-	return map[string]func(io.Writer, *history.History) error{"jsonl": history.WriteJSONL, "edn": history.WriteEDN}
+// lowGarbage is the GC percentage for a history: nearly all memory is in a few
+// large allocations, so that collecting is cheap and garbage is not.
+const lowGarbage = 10
+
+func exporters() map[string]func(*history.Keyed, io.Writer) error {
+	return map[string]func(*history.Keyed, io.Writer) error{"jsonl": (*history.Keyed).WriteJSONL, "edn": (*history.Keyed).WriteEDN}
 }
 
 // stdinPath means standard input.

@@ -58,12 +58,12 @@ func (a *app) doubt(dir string, doc scenario.Document) {
 			continue // it has no history
 		}
 		why := ""
-		h, err := history.Read(filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileHistory))
+		damage, err := history.Verify(filepath.Join(dir, scenario.DirScenarios, r.Name, scenario.FileHistory))
 		switch {
 		case err != nil:
 			why = err.Error()
-		case len(h.Damage) > len(r.Safety.Damage):
-			why = "its history was damaged after the run: " + h.Damage[0].String()
+		case len(damage) > len(r.Safety.Damage):
+			why = "its history was damaged after the run: " + damage[0].String()
 		}
 		if why != "" {
 			fmt.Fprintf(a.stderr, "lockbench: %s: the reported result cannot be proved any more: %s; run lockbench check %s\n", r.Name, why, dir)

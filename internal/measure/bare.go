@@ -38,32 +38,26 @@ func Models() []string { return []string{ModelMutex, ModelReentrant, ModelReadWr
 // Bare judges a history of which nothing else is known but m. Fencing tokens
 // are judged if every grant carries one. Stamps in witnesses count from the
 // first call.
-func Bare(h *history.History, m Model) scenario.Safety {
-	d := m.derivation(h)
-	var first bareSurvey
-	for i := range h.Calls {
-		first.add(&h.Calls[i])
-	}
-	first.fill(d)
-	o := d.promised()
-	d.answers(checker.Check(h, o), o)
-	return d.result.Safety
-}
-
-// BareKeyed is Bare of a history that is larger than memory: it takes a few keys
-// per processor into memory at a time, and of their calls less than the half.
-func BareKeyed(k *history.Keyed, m Model) (scenario.Safety, error) {
-	d := m.derivation(&history.History{Streams: k.Streams, Damage: k.Damage, Clients: k.ClientNames, Keys: k.KeyNames})
-	var first bareSurvey
+func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
+	d := m.derivation(&k.History)
+	var grants, tokens int64
 	survey := checker.NewSurvey(k.Streams, k.Damage)
 	err := k.Each(func(c *history.Call) {
-		first.add(c)
 		survey.Add(c)
+		if d.samples.Start == 0 {
+			d.samples.Start = c.Invoke
+		}
+		if asks(c) && c.Outcome == history.Held {
+			grants++
+			if c.Fence != 0 {
+				tokens++
+			}
+		}
 	})
 	if err != nil {
 		return scenario.Safety{}, err
 	}
-	first.fill(d)
+	d.info.Fencing = grants > 0 && tokens == grants
 	o := d.promised()
 	judge := survey.Judge(o)
 	if err := k.Keys(judge.Open); err != nil {
@@ -92,27 +86,4 @@ func (m Model) derivation(h *history.History) *derivation {
 	d := &derivation{input: in}
 	d.result.Unmeasured = map[string]string{}
 	return d
-}
-
-// bareSurvey collects from the calls what a scenario would have declared.
-type bareSurvey struct {
-	begin          int64 // the first invoke
-	grants, tokens int64
-}
-
-func (b *bareSurvey) add(c *history.Call) {
-	if b.begin == 0 || c.Invoke < b.begin {
-		b.begin = c.Invoke
-	}
-	if asks(c) && c.Outcome == history.Held {
-		b.grants++
-		if c.Fence != 0 {
-			b.tokens++
-		}
-	}
-}
-
-func (b *bareSurvey) fill(d *derivation) {
-	d.samples.Start = b.begin
-	d.info.Fencing = b.grants > 0 && b.tokens == b.grants
 }

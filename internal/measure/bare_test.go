@@ -1,9 +1,6 @@
 package measure
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -12,22 +9,34 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
+// bare judges a history key by key, and as a whole.
+func bare(t *testing.T, h *history.History, m Model) scenario.Safety {
+	t.Helper()
+	k := history.Keep(h)
+	defer k.Close()
+	got, err := Bare(k, m)
+	if want := bareWhole(h, m); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n%+v\nwant\n%+v", err, got, want)
+	}
+	return got
+}
+
 func TestBare(t *testing.T) {
 	s := newStory(leased(), 2)
 	s.hold(0, "a", 10, 20, 200)
 	s.hold(1, "b", 30, 210, 220)
-	if got := Bare(s.in.history, Model{}); got.Verdict != scenario.Safe || got.Promise != scenario.Kept || got.Liveness != scenario.Undecided {
+	if got := bare(t, s.in.history, Model{}); got.Verdict != scenario.Safe || got.Promise != scenario.Kept || got.Liveness != scenario.Undecided {
 		t.Errorf("a good history: %+v", got)
 	}
 	s.hold(0, "c", 300, 310, 400)
 	s.hold(1, "d", 320, 330, 420) // overlaps, and both released well
-	got := Bare(s.in.history, Model{})
+	got := bare(t, s.in.history, Model{})
 	if got.Verdict != scenario.Unsafe || got.Promise != scenario.Broken || len(got.Witnesses) != 2 {
 		t.Errorf("a bad history: %+v", got)
 	}
 	s.in.history.Damage = []history.Damage{{What: "a bit"}}
 	s.in.history.Calls = s.in.history.Calls[:4]
-	if got := Bare(s.in.history, Model{}); got.Verdict != scenario.Undecided || len(got.Damage) != 1 {
+	if got := bare(t, s.in.history, Model{}); got.Verdict != scenario.Undecided || len(got.Damage) != 1 {
 		t.Errorf("a damaged history: %+v", got)
 	}
 }
@@ -55,33 +64,8 @@ func TestBareModels(t *testing.T) {
 		{Model{Kind: ModelMutex}, scenario.Broken},
 		{Model{Kind: ModelReadWrite}, scenario.Broken},
 	} {
-		if got := Bare(lapse.in.history, m.model); got.Verdict != scenario.Unsafe || got.Promise != m.promise {
+		if got := bare(t, lapse.in.history, m.model); got.Verdict != scenario.Unsafe || got.Promise != m.promise {
 			t.Errorf("%+v: %s, promise %s (%s), want %s", m.model, got.Verdict, got.Promise, got.Why["promise"], m.promise)
 		}
-	}
-}
-
-// TestBareKeyed: key by key the answers are the same.
-func TestBareKeyed(t *testing.T) {
-	s := newStory(leased(), 2)
-	s.hold(0, "a", 10, 20, 200)
-	s.hold(1, "b", 30, 100, 220)
-	path := filepath.Join(t.TempDir(), "history.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(history.WriteJSONL(f, s.in.history), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	k, err := history.ReadKeyed(path, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	want := Bare(s.in.history, Model{Kind: ModelMutex, Takeover: time.Second})
-	got, err := BareKeyed(k, Model{Kind: ModelMutex, Takeover: time.Second})
-	if err != nil || !reflect.DeepEqual(got, want) || want.Verdict != scenario.Unsafe {
-		t.Errorf("%v\n%+v\nwant\n%+v", err, got, want)
 	}
 }

@@ -91,7 +91,8 @@ func readJSON(path string, v any) error {
 // keyed takes over a history.
 func (in *input) keyed(k *history.Keyed) {
 	in.calls = k
-	in.history = &history.History{Streams: k.Streams, Damage: k.Damage, Clients: k.ClientNames, Keys: k.KeyNames}
+	h := k.History
+	in.history = &h
 }
 
 // close removes what reading the history took on disk.

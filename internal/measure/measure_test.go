@@ -92,10 +92,7 @@ func (s *story) pause(client uint32, attempt string, from, to int64) {
 
 func (s *story) result() scenario.Result {
 	slices.SortStableFunc(s.in.history.Calls, func(a, b history.Call) int { return int(a.Invoke - b.Invoke) })
-	k, err := history.Keep(s.in.history, "")
-	if err != nil {
-		panic(err)
-	}
+	k := history.Keep(s.in.history)
 	defer k.Close()
 	in := *s.in
 	in.keyed(k)
