@@ -18,7 +18,9 @@ type detail struct {
 	Summary    string
 	Outcome    string
 	Class      class
-	Open       bool // shown unfolded: it did not pass
+	Open       bool   // shown unfolded: it did not pass
+	Short      bool   // shown as one line
+	Explain    string // the command that draws its violation, where the page does not
 	Reason     string
 	Surprises  []string
 	Answers    []answerLine
@@ -28,8 +30,9 @@ type detail struct {
 	Properties []propertyRow
 	Causes     []string
 	Witnesses  []witnessView
+	Others     []witnessView // further violations, without their calls
+	Timeline   *timeline
 	Faults     [][]fact
-	Settings   []fact
 	Unmeasured []fact
 	Warnings   []string
 	Damage     []string
@@ -51,22 +54,95 @@ type registerRow struct{ Name, Acknowledged, Final, Lost, Stale, Rejected string
 
 type witnessView struct {
 	Class, Sentence, Cause, Length string
-	Calls, Others                  []string
-	Picture                        timeline
-	HasPicture                     bool
+	ID                             string // of its band in the timeline, if it has one
+	Calls                          []callView
 }
+
+// callView is a call in words; ID is that of its bar in the timeline, if it has one.
+type callView struct{ ID, Text string }
+
+// manyScenarios is the number from which on a report keeps to what a reader must
+// see: of the repeats that passed, the worst is shown in full and the others in a
+// line; it has no tables of numbers, and of violations of one kind by one lock only
+// the first has a timeline. All is in result.json.
+const manyScenarios = 200
 
 func details(r run) []detail {
 	var out []detail
+	many := len(r.doc.Scenarios) >= manyScenarios
+	repeats := map[string][]result{}
+	of := func(res result) string { return fmt.Sprint(res.Group, "\x00", label(res), res.Clients) }
+	for _, res := range r.doc.Scenarios {
+		repeats[of(res)] = append(repeats[of(res)], res)
+	}
+	drawn := map[string]bool{}
 	for i, res := range r.doc.Scenarios {
-		out = append(out, detailOf(r, i, res))
+		d := detailOf(r, i, res)
+		if many && !d.Open {
+			d.Numbers, d.Latencies, d.Unmeasured, d.Warnings, d.Links, d.Others = nil, nil, nil, nil, nil, nil
+			d.Short = len(repeats[of(res)]) > 1 && worstOf(repeats[of(res)]).Name != res.Name
+			if d.Timeline != nil && !d.Short {
+				w := res.Safety.Witnesses[0]
+				kind := label(res) + "\x00" + w.Class + "\x00" + w.Cause
+				if drawn[kind] {
+					d.Timeline = nil
+					d.Witnesses[0].unlink()
+					d.Explain = "lockbench check " + scenario.DirScenarios + "/" + d.Name + " --explain 1"
+				}
+				drawn[kind] = true
+			}
+		}
+		out = append(out, d)
 	}
 	return out
 }
 
+// unlink removes the links to a timeline that is not in the page.
+func (v *witnessView) unlink() {
+	v.ID = ""
+	for i := range v.Calls {
+		v.Calls[i].ID = ""
+	}
+}
+
+// worst is the scenario whose violation a reader must see first, or -1.
+func worst(d scenario.Document) int {
+	best := -1
+	for i, r := range d.Scenarios {
+		if len(r.Safety.Witnesses) > 0 && (best < 0 || slices.Compare(gravity(r), gravity(d.Scenarios[best])) > 0) {
+			best = i
+		}
+	}
+	return best
+}
+
+// worstOf is the run to look at first.
+func worstOf(rs []result) result {
+	return slices.MaxFunc(rs, func(a, b result) int { return slices.Compare(gravity(a), gravity(b)) })
+}
+
+// gravity orders runs: one that was not as expected before one that was, then unsafe
+// before broken, stuck and unknown, and the longest overlap.
+func gravity(r result) []int64 {
+	g := []int64{0, 0}
+	if r.Backend != reference {
+		g[0] = 1
+	}
+	if outcomeOf(r) == outcomeWrong {
+		g[1] = 1
+	}
+	for _, a := range answerKinds {
+		g = append(g, map[string]int64{a.bad: 1}[a.get(r.Safety)])
+	}
+	if r.Safety.Verdict != scenario.Safe {
+		g = append(g, 1)
+	}
+	return append(g, r.Safety.OverlapNS)
+}
+
 func detailOf(run run, i int, r result) detail {
 	o := outcomeOf(r)
-	d := detail{ID: fmt.Sprintf("s%d", i+1), Name: or(clean(r.Name), clean(r.Recipe)), Outcome: string(o), Reason: clean(r.Reason), Unmeasured: pairs(r.Unmeasured), Settings: pairs(r.Settings)}
+	d := detail{ID: fmt.Sprintf("s%d", i+1), Name: or(clean(r.Name), clean(r.Recipe)), Outcome: string(o), Reason: clean(r.Reason), Unmeasured: pairs(r.Unmeasured)}
 	d.Summary = fmt.Sprintf("%s · %s · %s", label(r), clean(r.Workload.Kind), plural(r.Clients, "client", "clients"))
 	switch o {
 	case outcomeOK:
@@ -126,8 +202,20 @@ func detailOf(run run, i int, r result) detail {
 		}
 		d.Causes = append(d.Causes, text)
 	}
-	for _, w := range r.Safety.Witnesses {
-		d.Witnesses = append(d.Witnesses, viewWitness(w, r.Faults))
+	shown := r.Safety.Witnesses
+	if len(run.doc.Scenarios) >= manyScenarios {
+		shown = shown[:min(len(shown), fullWitnesses)]
+	}
+	if t, ok := drawTimeline(d.ID, shown, r.Faults); ok {
+		d.Timeline = &t
+	}
+	for i, w := range r.Safety.Witnesses {
+		v := viewWitness(d.ID, i, w, d.Timeline)
+		if i < fullWitnesses {
+			d.Witnesses = append(d.Witnesses, v)
+		} else {
+			d.Others = append(d.Others, v)
+		}
 	}
 	for _, f := range r.Faults {
 		d.Faults = append(d.Faults, faultFacts(f))
@@ -201,17 +289,24 @@ func numbers(r result) []fact {
 	return slices.DeleteFunc(fs, func(f fact) bool { return f.Value == "" })
 }
 
-func viewWitness(w scenario.Witness, faults []scenario.FaultResult) witnessView {
+// fullWitnesses is the number of violations of a scenario that are shown with their
+// calls.
+const fullWitnesses = 1
+
+func viewWitness(id string, i int, w scenario.Witness, t *timeline) witnessView {
 	v := witnessView{Class: clean(w.Class), Sentence: clean(w.Sentence), Cause: clean(w.Cause)}
 	if w.LengthNS > 0 {
 		v.Length = nanos(float64(w.LengthNS))
 	}
-	v.Picture, v.HasPicture = drawWitness(w, faults)
-	for _, c := range w.Calls {
-		v.Calls = append(v.Calls, viewCall(c))
+	if band := fmt.Sprintf("v-%s-%d", id, i+1); t.has(band) {
+		v.ID = band
 	}
-	for _, c := range w.Around {
-		v.Others = append(v.Others, viewCall(c))
+	for _, c := range w.Calls {
+		call := callView{Text: viewCall(c)}
+		if bar := callID(id, c); t.has(bar) {
+			call.ID = bar
+		}
+		v.Calls = append(v.Calls, call)
 	}
 	return v
 }
@@ -229,7 +324,10 @@ func viewCall(c scenario.WitnessCall) string {
 	if c.Fence != 0 {
 		line += fmt.Sprintf(", token %d", c.Fence)
 	}
-	return line + ", attempt " + printable.Name(c.Attempt)
+	if c.LeaseEndNS != 0 {
+		line += ", lease until " + stamp(c.LeaseEndNS)
+	}
+	return line + ", attempt " + clean(c.Attempt[:min(len(c.Attempt), 8)])
 }
 
 func faultFacts(f scenario.FaultResult) []fact {

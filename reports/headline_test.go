@@ -80,7 +80,7 @@ func TestUnsafeIsShownBesidePassed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), `<span class="tag good">passed</span> <span class="tag bad">unsafe</span>`) {
+	if !strings.Contains(string(page), `<span class="tag bad">unsafe</span> <span class="tag good">passed</span>`) {
 		t.Error("no scenario of the page is both passed and unsafe")
 	}
 }

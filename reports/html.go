@@ -2,7 +2,9 @@ package reports
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"strings"
@@ -14,14 +16,26 @@ var pageTemplate string
 //go:embed report.css
 var pageStyle string
 
+//go:embed report.js
+var pageScript string
+
 // page is what the template sees.
 type page struct {
 	*content
 	Style   template.CSS
+	Script  template.JS
+	Hash    string // of the script, for the content security policy
+	Worst   *detail
 	Figures []figureView
 	Details []detail
 	Env     *environmentView
 	EnvNote string
+}
+
+// timelineBox is a timeline; the first of the page can be drawn in true time.
+type timelineBox struct {
+	*timeline
+	First bool
 }
 
 type figureView struct {
@@ -44,8 +58,9 @@ type clusterView struct {
 
 type nodeView struct{ Name, Address, Command, Log string }
 
-// renderHTML renders a content as one self-contained page: style and plots are in
-// it, there are no scripts, and links refer to files in the run's folder.
+// renderHTML renders a content as one self-contained page: style, script and plots
+// are in it, and links refer to files in the run's folder. It is complete without the
+// script.
 func renderHTML(c *content, r run) ([]byte, error) {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"marks":   func(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") },
@@ -53,13 +68,21 @@ func renderHTML(c *content, r run) ([]byte, error) {
 		"groups":  groupHeads,
 		"span":    func(t table) int { return max(len(t.Cols), 1) },
 		"inc":     func(i int) int { return i + 1 },
-		"half":    func(n int) int { return n - 8 },
+		"above":   func(n int) int { return n - 7 },
+		"text":    func(n int) int { return n + 4 },
 		"below":   func(n int) int { return n - 6 },
+		"box":     func(t *timeline, first bool) timelineBox { return timelineBox{t, first} },
 	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, err
 	}
-	p := page{content: c, Style: template.CSS(pageStyle), Details: details(r), EnvNote: r.envNote}
+	hash := sha256.Sum256([]byte(pageScript))
+	p := page{content: c, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Hash: base64.StdEncoding.EncodeToString(hash[:]), Details: details(r), EnvNote: r.envNote}
+	if i := worst(r.doc); i >= 0 && p.Details[i].Timeline != nil {
+		first := p.Details[i]
+		p.Worst = &first
+		p.Details[i].Timeline = nil // it is at the top
+	}
 	for _, f := range c.Plots {
 		// The SVG writer escapes every text.
 		p.Figures = append(p.Figures, figureView{f, template.HTML(f.Inline)})

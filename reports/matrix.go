@@ -246,20 +246,6 @@ func incidents(rs []result) string {
 	return count(n) + "× " + nanos(float64(ns))
 }
 
-// worstOf is the run to look at first: unsafe before broken, stuck and unknown.
-func worstOf(rs []result) result {
-	for _, bad := range []bool{true, false} {
-		for _, a := range answerKinds {
-			for _, r := range rs {
-				if v := a.get(r.Safety); v == a.bad || !bad && v != a.yes {
-					return r
-				}
-			}
-		}
-	}
-	return rs[0]
-}
-
 // missed reports whether a fault of a run missed its target.
 func missed(r result) bool {
 	return slices.ContainsFunc(r.Faults, func(f scenario.FaultResult) bool { return f.Status != "effective" })

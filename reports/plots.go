@@ -20,6 +20,10 @@ const (
 	figureHeight = 360
 )
 
+// mostFaultPlots is the number of experiments under faults that have plots: these take
+// half a second each to draw, and 20 KB of the page.
+const mostFaultPlots = 12
+
 // drawPlots draws every figure for which the run has data. The notes name the
 // missing curves.
 func drawPlots(r run) ([]plotFile, []string, error) {
@@ -29,6 +33,7 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 	var notes []string
 	var errs []error
 	names := map[string]int{}
+	hurt := 0 // experiments under faults
 	add := func(f figure, note string) {
 		if note != "" {
 			notes = append(notes, note)
@@ -66,12 +71,18 @@ func drawPlots(r run) ([]plotFile, []string, error) {
 			add(waitRanges(e, n, ls), "")
 			add(percentiles(r, e, n, ls, "wait under contention"))
 			add(throughput(e, ls), "")
+		case hurt >= mostFaultPlots:
+			hurt++
 		default:
+			hurt++
 			add(takeoverTimes(e, ls), "")
 			if e.load.Kind != scenario.Takeover { // its only grants are the takeovers
 				add(overTime(e, ls), "")
 			}
 		}
+	}
+	if n := hurt - mostFaultPlots; n > 0 {
+		notes = append(notes, fmt.Sprintf("The plots of %s under faults are left out: a report has those of %d. Run a part of the suite for the others.", plural(n, "more experiment", "more experiments"), mostFaultPlots))
 	}
 	for _, f := range sweeps(es, ls) {
 		add(f, "")

@@ -1,9 +1,12 @@
 package reports
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"io/fs"
 	"os"
@@ -87,10 +90,31 @@ func TestHTMLGolden(t *testing.T) {
 	golden(t, "quick.html.txt", skeleton(slurp(t, quickRun(t), FileHTML)))
 }
 
+// withoutScript takes the page's own script out, and checks that the content security
+// policy allows that script and no other.
+func withoutScript(t *testing.T, page string) string {
+	t.Helper()
+	before, rest, _ := strings.Cut(page, "<script>")
+	script, after, ok := strings.Cut(rest, "</script>")
+	if !ok || script != pageScript {
+		t.Fatal("the page has not exactly its own script")
+	}
+	hash := sha256.Sum256([]byte(script))
+	if policy := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"; !strings.Contains(html.UnescapeString(before), "default-src 'none'; style-src 'unsafe-inline'; "+policy) {
+		t.Errorf("the policy is not %s", policy)
+	}
+	return before + after
+}
+
 // The page must open offline: nothing in it may be fetched.
 func TestHTMLStandsAlone(t *testing.T) {
 	dir := quickRun(t)
-	page := slurp(t, dir, FileHTML)
+	page := withoutScript(t, slurp(t, dir, FileHTML))
+	for _, bad := range []string{"fetch", "XMLHttp", "import", "eval", "innerHTML", "<", "&"} {
+		if strings.Contains(pageScript, bad) {
+			t.Errorf("the script has %q", bad)
+		}
+	}
 	for _, bad := range []string{"<script", "<link", "<iframe", "@import", "url(", "src=\"http", "href=\"http", "<img"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page holds %q", bad)
