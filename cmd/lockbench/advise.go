@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/chaos"
-	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/advise"
@@ -59,7 +58,24 @@ times scaled to a short TTL, or reads the runs of --from.`,
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringVar(&format, "format", "text", "text or json")
+	complete(cmd, map[string]func() []string{
+		"backends": func() []string { return append(backendNames(), recipeNames()...) },
+		"need": func() []string {
+			return append([]string{advise.NeedFencing, advise.NeedFailover}, names(properties())...)
+		},
+	})
 	return cmd
+}
+
+// backendNames are the backends that have recipes.
+func backendNames() []string {
+	var list []string
+	for _, r := range catalogue() {
+		if r.Backend != run.BackendReference && !slices.Contains(list, r.Backend) {
+			list = append(list, r.Backend)
+		}
+	}
+	return list
 }
 
 // parseQuestion reads --hold and checks the rest.
@@ -79,10 +95,7 @@ func parseQuestion(q *advise.Question, hold string) (err error) {
 	case q.TTL <= 0:
 		return errors.New("--ttl must be more than 0s")
 	}
-	known := []string{advise.NeedFencing, advise.NeedFailover}
-	for _, p := range impls.Properties() {
-		known = append(known, string(p.Property))
-	}
+	known := append([]string{advise.NeedFencing, advise.NeedFailover}, names(properties())...)
 	for _, need := range q.Needs {
 		if !slices.Contains(known, need) {
 			return fmt.Errorf("--need %s: choose %s", need, strings.Join(known, ", "))

@@ -118,7 +118,7 @@ type listedClaim struct {
 	Limits     string   `json:"limits,omitempty"`
 }
 
-func (a *app) listClaims(format string) error {
+func (a *app) listClaims(format string, ids []string) error {
 	all, err := claims.All()
 	if err != nil {
 		return err
@@ -126,6 +126,9 @@ func (a *app) listClaims(format string) error {
 	var list []listedClaim
 	var lines []listed
 	for _, c := range all {
+		if len(ids) > 0 && !slices.Contains(ids, c.ID) {
+			continue
+		}
 		l := listedClaim{c.ID, c.Claim, c.Documents, c.Experiment, c.Words(), c.Limits}
 		list = append(list, l)
 		text := fmt.Sprintf("%s (%s). Experiment: %s. Rule: %s.", c.Claim, strings.Join(c.Documents, ", "), c.Experiment, strings.Join(l.Rule, "; "))

@@ -66,6 +66,7 @@ The exit code is 3 if an answer became worse, 5 if a good answer became unknown 
 	f.Float64Var(&minChange, "min-change", minChange, "ignore changes of a median below this percentage")
 	f.BoolVar(&o.Anyway, "anyway", false, "compare speed although the environments differ")
 	f.StringVar(&format, "format", "text", "text, json or markdown")
+	complete(cmd, map[string]func() []string{"format": func() []string { return []string{"text", "json", "markdown"} }})
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls/all"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
@@ -23,13 +22,22 @@ func completeRun(cmd *cobra.Command) {
 		}
 		return entryNames(list), cobra.ShellCompDirectiveDefault // a suite can also be a file
 	}
-	for flag, names := range map[string]func() []string{
+	complete(cmd, map[string]func() []string{
 		"recipe":   recipeNames,
-		"fault":    func() []string { return entryNames(chaos.Actions().Faults()) },
-		"workload": func() []string { return entryNames(scenario.Workloads()) },
+		"fault":    kinds()["faults"],
+		"workload": kinds()["workloads"],
 		"only":     claimIDs,
-		"format":   func() []string { return []string{"text", "json"} },
-	} {
+		"topology": func() []string { return []string{"single", "replicated", "quorum", "sharded", "galera", "pooled"} },
+		"expect":   func() []string { return []string{scenario.Safe, scenario.Kept, scenario.Live} },
+	})
+}
+
+// complete adds the names that a shell can complete for flags. All have --format.
+func complete(cmd *cobra.Command, flags map[string]func() []string) {
+	if cmd.Flags().Lookup("format") != nil && flags["format"] == nil {
+		flags["format"] = func() []string { return []string{"text", "json"} }
+	}
+	for flag, names := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(flag, completeList(names)) // an error means an unknown flag; the test has all
 	}
 }

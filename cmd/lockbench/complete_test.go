@@ -20,7 +20,14 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", "--fault", "holder-pau"}, "holder-pause"},
 		{[]string{"run", "--fault", "holder-pause,leader-cut-p"}, "holder-pause,leader-cut-peers"},
 		{[]string{"run", "--format", "js"}, "json"},
+		{[]string{"run", "--expect", "safe,ke"}, "safe,kept"},
+		{[]string{"run", "--topology", "quo"}, "quorum"},
 		{[]string{"list", "work"}, "workloads"},
+		{[]string{"list", "faults", "leader-cut-p"}, "leader-cut-peers"},
+		{[]string{"list", "suites", "qui"}, "quick"},
+		{[]string{"compare", "--format", "mark"}, "markdown"},
+		{[]string{"advise", "--backends", "redis,mys"}, "redis,mysql"},
+		{[]string{"advise", "--need", "fen"}, "fencing"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := execute(t.Context(), append([]string{"__complete"}, c.args...), strings.NewReader(""), &stdout, &stderr)

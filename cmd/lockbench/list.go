@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/suites"
@@ -19,46 +21,90 @@ type listed struct {
 	Summary string `json:"summary"`
 }
 
+// kinds are what can be listed, with their names.
+func kinds() map[string]func() []string {
+	return map[string]func() []string{
+		"recipes": recipeNames, "claims": claimIDs,
+		"properties": func() []string { return names(properties()) },
+		"workloads":  func() []string { return entryNames(scenario.Workloads()) },
+		"faults":     func() []string { return entryNames(chaos.Actions().Faults()) },
+		"suites":     suites.Names,
+	}
+}
+
 func (a *app) listCommand() *cobra.Command {
 	var format string
 	what := []string{"recipes", "properties", "workloads", "faults", "suites", "claims"}
 	cmd := &cobra.Command{
-		Use: "list recipes [ID...]|properties|workloads|faults [NAME...]|suites|claims", Short: "List recipes, properties, workloads, faults, suites or claims", ValidArgs: what,
-		Args: argCount(cobra.MinimumNArgs(1), "one of recipes, properties, workloads, faults, suites, claims"),
+		Use: "list KIND [NAME...]", Short: "List " + strings.Join(what, ", "),
+		Long: "List " + strings.Join(what, ", ") + ": all of a kind, or those with the given names.",
+		Example: `  lockbench list recipes
+  lockbench list recipes redis/pubsub mysql
+  lockbench list faults leader-cut`,
+		Args: argCount(cobra.MinimumNArgs(1), "one of "+strings.Join(what, ", ")),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return what, cobra.ShellCompDirectiveNoFileComp
+			}
+			if of := kinds()[args[0]]; of != nil {
+				return of(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return usage(fmt.Errorf("--format %s: want text or json", format))
 			}
-			if args[0] == "recipes" {
-				return a.listRecipes(format, args[1:])
-			}
-			if args[0] == "faults" && len(args) > 1 {
-				return a.explainFaults(format, args[1:])
-			}
-			if len(args) > 1 {
-				return usage(fmt.Errorf("list %s takes no arguments, got %s", args[0], strings.Join(args[1:], " ")))
-			}
-			switch args[0] {
-			case "properties":
-				return a.listEntries(format, properties())
-			case "workloads":
-				return a.listEntries(format, entries(scenario.Workloads()))
+			kind, ids := args[0], args[1:]
+			switch kind {
+			case "recipes":
+				return a.listRecipes(format, ids)
 			case "faults":
-				return a.listFaults(format)
-			case "suites":
-				list, err := suites.List()
-				if err != nil {
-					return err
+				if len(ids) > 0 {
+					return a.explainFaults(format, ids)
 				}
-				return a.listEntries(format, entries(list))
-			case "claims":
-				return a.listClaims(format)
+				return a.listFaults(format)
 			}
-			return usage(fmt.Errorf("no list %q; want one of %s", args[0], strings.Join(what, ", ")))
+			of, ok := kinds()[kind]
+			if !ok {
+				return usage(fmt.Errorf("no list %q; want one of %s", kind, strings.Join(what, ", ")))
+			}
+			known := of()
+			for _, id := range ids {
+				if !slices.Contains(known, id) {
+					return usage(fmt.Errorf("no %q among the %s; %s", id, kind, scenario.Suggest(id, known)))
+				}
+			}
+			switch kind {
+			case "properties":
+				return a.listEntries(format, named(properties(), ids))
+			case "workloads":
+				return a.listEntries(format, named(entries(scenario.Workloads()), ids))
+			case "claims":
+				return a.listClaims(format, ids)
+			}
+			list, err := suites.List()
+			if err != nil {
+				return err
+			}
+			return a.listEntries(format, named(entries(list), ids))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
+}
+
+// named keeps the entries with the given names; without any, all.
+func named(list []listed, ids []string) []listed {
+	return slices.DeleteFunc(list, func(e listed) bool { return len(ids) > 0 && !slices.Contains(ids, e.Name) })
+}
+
+func names(list []listed) []string {
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Name)
+	}
+	return out
 }
 
 func entries(list []scenario.Entry) []listed {

@@ -69,11 +69,18 @@ run: the same scenarios with the same seeds, in a new folder.`,
 		},
 	}
 	fl := cmd.Flags()
+	groups := &flagGroups{set: fl}
+	groups.begin("What runs")
+	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
+	addOnly(fl, &f.only)
+	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
+	fl.Uint64Var(&f.seed, "seed", 0, "derive all random choices from this seed (default: the suite's)")
+	groups.begin("The experiment")
 	for _, p := range scenario.Flags(&f.settings) {
 		if p.Name == "ttl" || p.Name == "hold" {
 			s := &sweep{Flag: p}
 			f.sweeps = append(f.sweeps, s)
-			fl.Var(s, p.Name, p.Help+"; several make curves")
+			fl.Var(s, p.Name, p.Help+"; or several")
 			continue
 		}
 		fl.Var(p, p.Name, p.Help)
@@ -81,14 +88,13 @@ run: the same scenarios with the same seeds, in a new folder.`,
 			fl.Lookup(p.Name).NoOptDefVal = "true"
 		}
 	}
+	groups.begin("Faults")
 	f.fault.add(fl)
+	groups.begin("What passes")
 	f.expect.add(fl)
-	addOnly(fl, &f.only)
-	fl.StringSliceVar(&f.recipes, "recipe", nil, "run these comma-separated recipes (see lockbench list recipes)")
-	fl.Var(&f.budget, "budget", "run the highest-priority scenarios that fit the time budget")
+	groups.begin("How it runs")
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
 	fl.Var(&f.maxDisk, "max-disk", "stop before the run's folder has this size, such as 20GB")
-	fl.Uint64Var(&f.seed, "seed", 0, "derive all random choices from this seed (default: the suite's)")
 	fl.StringVar(&f.out, "out", "results", "create the run's folder in this folder")
 	fl.StringVar(&f.format, "format", "text", "print text, or json (the result document and nothing else)")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
@@ -101,6 +107,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 			f.DefValue = ""
 		}
 	})
+	cmd.SetUsageFunc(groups.usage)
 	return cmd
 }
 

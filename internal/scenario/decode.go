@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -84,6 +85,10 @@ func (d *decoder) parse(data []byte) (root ast.Node, err error) {
 		at := position{}
 		if t := y.GetToken(); t != nil && t.Position != nil {
 			at = position{t.Position.Line, t.Position.Column}
+		}
+		lines := bytes.Split(data, []byte("\n"))
+		if at.line > 0 && at.line <= len(lines) && bytes.ContainsRune(lines[at.line-1], '\t') {
+			return fail(at, "not YAML: the line has a tab", "use spaces, not tabs")
 		}
 		return fail(at, "not YAML: "+y.GetMessage(), "")
 	}

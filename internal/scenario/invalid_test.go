@@ -55,6 +55,8 @@ scenarios:
 `, `
 t.yaml:3:5: scenarios[0].recipes: missing recipes; write "recipes: [redis/token]", for example; lockbench list recipes shows all`},
 
+		{"a tab", "name: t\nscenarios:\n\t- name: a\n", `
+t.yaml:3:1: not YAML: the line has a tab; use spaces, not tabs`},
 		{"not YAML", "name: t\nscenarios: [\n", `
 t.yaml:2:12: not YAML: sequence end token ']' not found`},
 

@@ -16,7 +16,7 @@ type Scenario struct {
 	Workload    Load    `json:"workload" yaml:"workload"`
 	Clients     int     `json:"clients" yaml:"clients" range:"1..10000"`
 	Workers     int     `json:"workers" yaml:"workers" flag:"workers" help:"host clients in N processes (default 2, or 1 per client a fault targets)"` // see defaultWorkers
-	Repeat      int     `json:"repeat" yaml:"repeat" flag:"repeat" default:"1" help:"run everything N times; 6 or more to compare"`                    // of a block: how often; then: 1, 2, 3... of the same experiment
+	Repeat      int     `json:"repeat" yaml:"repeat" flag:"repeat" default:"1" help:"run everything N times; 10 to compare runs"`                      // of a block: how often; then: 1, 2, 3... of the same experiment
 	Seed        uint64  `json:"seed" yaml:"seed"`                                                                                                      // derived from the suite's and the name
 	Faults      []Fault `json:"faults,omitempty" yaml:"faults,omitempty"`
 
