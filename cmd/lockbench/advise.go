@@ -30,9 +30,6 @@ times scaled to a short TTL, or reads the runs of --from.`,
   lockbench advise --hold 50ms --ttl 2s --from results/latest`,
 		Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--format %s: want text or json", format))
-			}
 			if err := parseQuestion(&q, hold); err != nil {
 				return usage(err)
 			}
@@ -57,7 +54,7 @@ times scaled to a short TTL, or reads the runs of --from.`,
 	fl.IntVar(&f.parallel, "parallel", 2, "run N scenarios at once, on different servers; distorts the waits")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
-	fl.StringVar(&format, "format", "text", "text or json")
+	addFormat(cmd, &format, "text", "json")
 	complete(cmd, map[string]func() []string{
 		"backends": func() []string { return append(backendNames(), recipeNames()...) },
 		"need": func() []string {

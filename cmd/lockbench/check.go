@@ -50,9 +50,6 @@ judging it.`,
   lockbench check --model mutex jepsen/store/latest/history.edn --explain 1`,
 		Args: argCount(cobra.MinimumNArgs(1), "a run's folder, a scenario's folder, or history files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.format != "text" && o.format != "json" {
-				return usage(fmt.Errorf("--format %s: want text or json", o.format))
-			}
 			if o.model.Kind != "" && !slices.Contains(measure.Models(), o.model.Kind) {
 				return usage(fmt.Errorf("--model %s: want one of %s", o.model.Kind, strings.Join(measure.Models(), ", ")))
 			}
@@ -72,7 +69,7 @@ judging it.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", "text or json")
+	addFormat(cmd, &o.format, "text", "json")
 	f.StringVar(&o.model.Kind, "model", "", "guarantee of the lock: "+strings.Join(measure.Models(), ", "))
 	f.DurationVar(&o.model.TTL, "ttl", 0, "for a lease: how long the server keeps it (0: it can end at any time)")
 	f.DurationVar(&o.model.Takeover, "takeover", 0, "longest time that a key may stay free while clients wait (0: do not judge liveness)")

@@ -25,9 +25,6 @@ several folders their repeats count together.`,
   lockbench claims results/2026-01-31T120000-claims`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run of the suite claims, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"text", "json", "markdown"}, format) {
-				return usage(fmt.Errorf("--format %s: want text, json or markdown", format))
-			}
 			list, err := reports.Claims(args, only)
 			if err != nil {
 				return usage(err)
@@ -41,10 +38,9 @@ several folders their repeats count together.`,
 			return reports.ClaimsText(a.stdout, list, a.textOptions())
 		},
 	}
-	fl := cmd.Flags()
-	addOnly(fl, &only)
-	fl.StringVar(&format, "format", "text", "text, json or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("only", completeList(claimIDs))
+	addOnly(cmd.Flags(), &only)
+	addFormat(cmd, &format, "text", "json", "markdown")
+	complete(cmd, map[string]func() []string{"only": claimIDs})
 	return cmd
 }
 

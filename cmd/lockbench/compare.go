@@ -51,22 +51,19 @@ The exit code is 3 if an answer became worse, 5 if a good answer became unknown 
 			c := compare.Documents(docs[0], docs[1], o)
 			a.code = judgeComparison(c)
 			switch format {
-			case "text":
-				return c.Text(a.stdout)
 			case "markdown":
 				return c.Markdown(a.stdout)
 			case "json":
 				return a.printJSON(c)
 			}
-			return usage(fmt.Errorf("--format %s: want text, json or markdown", format))
+			return c.Text(a.stdout)
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&rules, "fail-if", nil, `fail on this change: "acquire.p99 > +20%" or "throughput < -10%"`)
 	f.Float64Var(&minChange, "min-change", minChange, "ignore changes of a median below this percentage")
 	f.BoolVar(&o.Anyway, "anyway", false, "compare speed although the environments differ")
-	f.StringVar(&format, "format", "text", "text, json or markdown")
-	complete(cmd, map[string]func() []string{"format": func() []string { return []string{"text", "json", "markdown"} }})
+	addFormat(cmd, &format, "text", "json", "markdown")
 	return cmd
 }
 

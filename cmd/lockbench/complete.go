@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,14 +34,41 @@ func completeRun(cmd *cobra.Command) {
 	})
 }
 
-// complete adds the names that a shell can complete for flags. All have --format.
+// complete adds the names that a shell can complete for flags.
 func complete(cmd *cobra.Command, flags map[string]func() []string) {
-	if cmd.Flags().Lookup("format") != nil && flags["format"] == nil {
-		flags["format"] = func() []string { return []string{"text", "json"} }
-	}
 	for flag, names := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(flag, completeList(names)) // an error means an unknown flag; the test has all
 	}
+}
+
+// formatFlag is the value of --format.
+type formatFlag struct {
+	to      *string
+	allowed []string
+}
+
+// addFormat adds --format. The first format is the default.
+func addFormat(cmd *cobra.Command, to *string, allowed ...string) {
+	*to = allowed[0]
+	cmd.Flags().Var(formatFlag{to, allowed}, "format", "print "+formatFlag{to, allowed}.words())
+	complete(cmd, map[string]func() []string{"format": func() []string { return allowed }})
+}
+
+func (f formatFlag) String() string { return *f.to }
+func (f formatFlag) Type() string   { return "format" }
+
+func (f formatFlag) words() string {
+	last := len(f.allowed) - 1
+	return strings.Join(f.allowed[:last], ", ") + " or " + f.allowed[last]
+}
+
+// Set accepts an allowed format.
+func (f formatFlag) Set(text string) error {
+	if !slices.Contains(f.allowed, text) {
+		return fmt.Errorf("want %s, not %q", f.words(), text)
+	}
+	*f.to = text
+	return nil
 }
 
 // completeList completes the last of several comma-separated names.

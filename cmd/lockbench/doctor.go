@@ -31,9 +31,6 @@ func (a *app) doctorCommand() *cobra.Command {
 The exit code is 0 if every backend is available, else 5.`,
 		Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--format %s: want text or json", format))
-			}
 			binaries, err := serverFlags(servers)
 			if err != nil {
 				return err
@@ -62,7 +59,7 @@ The exit code is 0 if every backend is available, else 5.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&servers, "server", nil, "use this server binary: BACKEND=PATH")
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	addFormat(cmd, &format, "text", "json")
 	return cmd
 }
 

@@ -52,9 +52,6 @@ func (a *app) listCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--format %s: want text or json", format))
-			}
 			kind, ids := args[0], args[1:]
 			switch kind {
 			case "recipes":
@@ -90,7 +87,7 @@ func (a *app) listCommand() *cobra.Command {
 			return a.listEntries(format, named(entries(list), ids))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	addFormat(cmd, &format, "text", "json")
 	return cmd
 }
 

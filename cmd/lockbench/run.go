@@ -96,7 +96,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
 	fl.Var(&f.maxDisk, "max-disk", "stop before the run's folder has this size, such as 20GB")
 	fl.StringVar(&f.out, "out", "results", "create the run's folder in this folder")
-	fl.StringVar(&f.format, "format", "text", "print text, or json (the result document and nothing else)")
+	addFormat(cmd, &f.format, "text", "json")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringArrayVar(&f.servers, "server", nil, "use this server binary: BACKEND=PATH (or LOCKBENCH_SERVER_BACKEND)")
@@ -112,9 +112,6 @@ run: the same scenarios with the same seeds, in a new folder.`,
 }
 
 func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
-	if f.format != "text" && f.format != "json" {
-		return usage(fmt.Errorf("--format %s: want text or json", f.format))
-	}
 	if _, err := serverFlags(f.servers); err != nil {
 		return err
 	}

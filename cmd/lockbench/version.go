@@ -83,16 +83,13 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, the commit and the Go version", Args: argCount(cobra.NoArgs, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			switch format {
-			case "text":
-				_, err := fmt.Fprintln(a.stdout, version())
-				return err
-			case "json":
+			if format == "json" {
 				return a.printJSON(version())
 			}
-			return usage(fmt.Errorf("invalid --format %q: use text or json", format))
+			_, err := fmt.Fprintln(a.stdout, version())
+			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	addFormat(cmd, &format, "text", "json")
 	return cmd
 }
