@@ -19,7 +19,7 @@ func (m *member) carryOut(ctx context.Context, o order, a *answer) {
 	}
 	switch o.Do {
 	case doOpen:
-		a.fail(history.KindAcquire, m.open(ctx))
+		a.fail(history.KindAcquire, m.open(ctx, o.Proxied))
 	case doClose:
 		a.fail(history.KindRelease, m.client.Close())
 	case doDepth:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -99,7 +100,10 @@ func (h *host) take(ctx context.Context, o order) {
 	case doCancel:
 		m.cancelCall()
 	case doNetwork:
-		m.network.set(o.Network)
+		if err := m.setNetwork(o.Network); err != nil {
+			h.reply(answer{N: o.N, Error: err.Error()})
+			return
+		}
 	case doSteps:
 		h.reply(answer{N: o.N, Steps: m.gate.steps()})
 		return
@@ -146,14 +150,14 @@ func (h *host) reply(a answer) {
 // member is one client, whose calls run one after another.
 type member struct {
 	*host
-	gate    *gate
-	network network
-	orders  chan order
-	client  impls.Client // nil until it is open
+	gate   *gate
+	orders chan order
+	client impls.Client // nil until it is open
 
-	mu     sync.Mutex
-	holds  map[uint64]*holding
-	cancel context.CancelFunc // of the call under way
+	mu      sync.Mutex
+	network *network // nil: it has plain connections
+	holds   map[uint64]*holding
+	cancel  context.CancelFunc // of the call under way
 }
 
 // holding is a hold and when it was reported lost.
@@ -167,6 +171,15 @@ func (m *member) hold(n uint64) *holding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.holds[n]
+}
+
+func (m *member) setNetwork(s state) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.network == nil {
+		return errors.New("the client has no network of its own")
+	}
+	return m.network.set(s)
 }
 
 func (m *member) cancelCall() {
@@ -228,13 +241,22 @@ func (m *member) show(h *holding, a *answer) {
 }
 
 // open opens the client, with waits that are short, so that the suite is.
-func (m *member) open(ctx context.Context) error {
+func (m *member) open(ctx context.Context, proxied bool) error {
 	if m.client != nil {
 		return fmt.Errorf("the client is open already")
 	}
 	cfg := m.cfg
 	cfg.Steps = m.gate
-	cfg.Dial = m.network.dial(cfg.Dial)
+	if proxied {
+		n, err := newNetwork()
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.network = n // until the process ends
+		m.mu.Unlock()
+		cfg.Dial = n.dial()
+	}
 	cfg.Wait = shortWaits()
 	c, err := m.recipe.Open(ctx, cfg)
 	if err != nil {

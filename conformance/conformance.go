@@ -16,7 +16,8 @@ type Subject struct {
 	Recipe impls.Recipe
 	// Config opens the clients. Addresses and TTL are required, and Account
 	// where the backend wants it; the rest has defaults: a plain dialer, the
-	// system's clock, waits of 1 to 3 ms and 2 s for a request. The leased
+	// system's clock, waits of 1 to 3 ms and 2 s for a request. Checks that lose
+	// answers or connections give their client a dialer of their own. The leased
 	// recipes' checks last a few TTLs, so a short one that the backend can
 	// serve is best.
 	Config impls.Config

@@ -15,19 +15,16 @@ const answerLimit = 200 * time.Millisecond
 func acquireAnswerLost(t T, s Subject) {
 	key := s.key(t)
 	b := s.open(t)
-	var net network
-	cut := s
-	cut.Config.Dial = net.dial(s.Config.Dial)
-	a := cut.open(t)
+	a, net := s.openOnNetwork(t)
 
-	net.set(muted)
-	gone, err := s.unheard(t, a, &net, key)
+	net.mustSet(t, muted)
+	gone, err := s.unheard(t, a, net, key)
 	want(t, "acquire whose answer was lost", err, impls.ErrUnknown)
-	if net.lost.Load() == 0 {
+	if net.effect().HeldBytes == 0 {
 		t.Fatalf("no answer was lost: does the recipe dial through Config.Dial?")
 	}
 	mutedCleanup(t, a, key, gone)
-	net.set(alive)
+	net.mustSet(t, alive)
 	_ = s.cleanup(t, a, key, gone)
 	h := try(t, "try after the clean-up", b, key, nil)
 	want(t, "clean up again", a.Cleanup(t.Context(), key, gone), impls.ErrLost)
@@ -44,7 +41,7 @@ func (s Subject) unheard(t T, c impls.Client, net *network, key string) (impls.A
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := c.Acquire(ctx, key, mine)
 		cancel()
-		unsent := errors.Is(err, impls.ErrFailed) && !errors.Is(err, impls.ErrUnknown) && net.lost.Load() == 0
+		unsent := errors.Is(err, impls.ErrFailed) && !errors.Is(err, impls.ErrUnknown) && net.effect().HeldBytes == 0
 		if !unsent || limit > s.Patience {
 			return mine, err
 		}
@@ -66,13 +63,10 @@ func mutedCleanup(t T, c impls.Client, key string, a impls.Attempt) {
 func releaseAnswerLost(t T, s Subject) {
 	key := s.key(t)
 	b := s.open(t)
-	var net network
-	cut := s
-	cut.Config.Dial = net.dial(s.Config.Dial)
-	a := cut.open(t)
+	a, net := s.openOnNetwork(t)
 
-	h := cut.acquire(t, a, key)
-	net.set(muted)
+	h := s.acquire(t, a, key)
+	net.mustSet(t, muted)
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	err := h.Release(ctx)
 	cancel()
@@ -81,7 +75,7 @@ func releaseAnswerLost(t T, s Subject) {
 	if err == nil || !errors.Is(err, impls.ErrUnknown) && !errors.Is(err, impls.ErrFailed) {
 		t.Fatalf("release whose answer was lost: got %v, want a doubt", err)
 	}
-	net.set(alive)
+	net.mustSet(t, alive)
 	_ = s.cleanup(t, a, key, h.Attempt())
 	next := try(t, "try after the clean-up", b, key, nil)
 	want(t, "release again", h.Release(t.Context()), impls.ErrLost)
@@ -95,14 +89,11 @@ func releaseAnswerLost(t T, s Subject) {
 func unreachable(t T, s Subject) {
 	key := s.key(t)
 	b := s.open(t)
-	var net network
-	cut := s
-	cut.Config.Dial = net.dial(s.Config.Dial)
-	a := cut.open(t)
-	net.set(unplugged)
+	a, net := s.openOnNetwork(t)
+	net.mustSet(t, unplugged)
 
-	doubts := s.refusedTries(t, a, &net, key)
-	net.set(alive)
+	doubts := s.refusedTries(t, a, net, key)
+	net.mustSet(t, alive)
 	for _, tried := range doubts {
 		_ = s.cleanup(t, a, key, tried)
 	}
@@ -149,7 +140,7 @@ func (s Subject) refusedTries(t T, a impls.Client, net *network, key string) (do
 			t.Fatalf("granted though no server can be reached")
 		}
 		switch failed := errors.Is(err, impls.ErrFailed) && !errors.Is(err, impls.ErrUnknown); {
-		case failed && net.refused.Load() > 0:
+		case failed && net.effect().Dials > 0:
 			return doubts
 		case failed:
 		case errors.Is(err, impls.ErrUnknown):
@@ -159,7 +150,7 @@ func (s Subject) refusedTries(t T, a impls.Client, net *network, key string) (do
 		}
 		if ctx.Err() != nil {
 			t.Fatalf("no definite answer and %d refused connections after %v without a server: %v (does the recipe dial through Config.Dial?)",
-				net.refused.Load(), s.Patience, err)
+				net.effect().Dials, s.Patience, err)
 		}
 		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
 	}

@@ -169,13 +169,10 @@ func (s Subject) untilDecided(t T, decided func() bool) {
 func lostSession(t T, s Subject) {
 	key := s.key(t)
 	b := s.open(t)
-	var net network
-	cut := s
-	cut.Config.Dial = net.dial(s.Config.Dial)
-	a := cut.open(t)
-	old := cut.acquire(t, a, key)
+	a, net := s.openOnNetwork(t)
+	old := s.acquire(t, a, key)
 
-	net.set(dead)
+	net.mustSet(t, dead)
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
 	defer cancel()
 	h := s.reacquire(t, b, key)
@@ -187,7 +184,7 @@ func lostSession(t T, s Subject) {
 	case <-ctx.Done():
 		t.Fatalf("the client that was cut off did not learn of the loss within %v", s.Patience)
 	}
-	net.set(alive)
+	net.mustSet(t, alive)
 	if err := s.cleanup(t, a, key, old.Attempt()); err == nil {
 		t.Errorf("the clean-up of a lost session freed something")
 	}

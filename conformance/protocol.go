@@ -79,6 +79,7 @@ type order struct {
 	Step    impls.Step    `json:",omitempty"`
 	Count   int           `json:",omitempty"` // reach: how often; hammer: rounds
 	Network state         `json:",omitempty"`
+	Proxied bool          `json:",omitempty"` // open: with a network that can be changed
 }
 
 // answer is what came of an order. Stamps are nanoseconds of CLOCK_MONOTONIC.

@@ -107,22 +107,27 @@ func (t *trial) process() *process {
 }
 
 // client opens a client in one of the shared processes.
-func (t *trial) client(i int) *remote {
+func (t *trial) client(i int) *remote { return t.clientOf(i, false) }
+
+// proxied is client with a network that can be changed.
+func (t *trial) proxied(i int) *remote { return t.clientOf(i, true) }
+
+func (t *trial) clientOf(i int, proxied bool) *remote {
 	p, err := t.shared(t.ctx, i%sharedProcesses)
 	if err != nil {
 		t.nothing("%w", err)
 	}
-	c := t.open(p)
+	c := t.open(p, proxied)
 	t.clients = append(t.clients, c)
 	return c
 }
 
 // alone opens a client in a process of its own.
-func (t *trial) alone() *remote { return t.open(t.process()) }
+func (t *trial) alone() *remote { return t.open(t.process(), false) }
 
-func (t *trial) open(p *process) *remote {
+func (t *trial) open(p *process, proxied bool) *remote {
 	c := &remote{p, attempt().String()}
-	t.must("open a client", c.begin(doOpen, t.Patience))
+	t.must("open a client", c.order(order{Do: doOpen, Limit: t.Patience, Proxied: proxied}))
 	return c
 }
 

@@ -151,16 +151,16 @@ func foreignCleanup(t *trial) {
 // unheardRefusal loses the answer to a try of a held lock, so that the client
 // owes a clean-up of what it never got.
 func unheardRefusal(t *trial) {
-	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
+	a, b, c, key := t.client(0), t.proxied(1), t.client(2), t.key()
 	held := t.acquire(a, key)
 	defer t.keep(held)()
-	b.order(order{Do: doNetwork, Network: muted})
+	t.must("mute a client", b.order(order{Do: doNetwork, Network: muted}))
 	try := b.begin(doTry, answerLimit, key)
 	if t.answered("try", try).Unsupported {
 		try = b.begin(doAcquire, answerLimit, key)
 	}
 	ans := t.answered("try without hearing the answer", try)
-	b.order(order{Do: doNetwork, Network: alive})
+	t.must("end the muting", b.order(order{Do: doNetwork, Network: alive}))
 	if ans.Outcome != history.Unknown {
 		t.nothing("a try whose answer was lost came to %s: does the recipe dial through Config.Dial?", ans.Outcome)
 	}

@@ -122,14 +122,14 @@ func cutOff(t *trial) {
 	if t.info.Bound.Leased() {
 		return
 	}
-	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
+	a, b, c, key := t.proxied(0), t.client(1), t.client(2), t.key()
 	held := t.acquire(a, key)
 	next := t.queue(b, key)
 	if next.ended() {
 		t.nothing("the waiter ended before the holder was cut off")
 	}
 	lost := held.hold(doLost, 0)
-	a.order(order{Do: doNetwork, Network: unplugged})
+	t.must("unplug the holder", a.order(order{Do: doNetwork, Network: unplugged}))
 	if !t.within(t.long(), next) {
 		for _, p := range about(impls.SignalsLoss, impls.ReportsLost) {
 			t.see(p, NotApplicable, "the lock cannot be lost: the holder's connections were cut for %v, and no client was granted it", t.long())
@@ -140,7 +140,7 @@ func cutOff(t *trial) {
 		t.nothing("the waiter was not granted the lock: %s", next.Reply.Error)
 	}
 	t.signalled(held, lost, "its connections were cut")
-	a.order(order{Do: doNetwork, Network: alive})
+	t.must("plug the holder in", a.order(order{Do: doNetwork, Network: alive}))
 	t.saysLost(held, next, t.free(held))
 	if !t.guarded(c, key, next) {
 		t.see(impls.Symmetric, No, "a holder whose connections had been cut released, and freed its successor's lock")

@@ -44,7 +44,7 @@ func newActiveRule(id string, addresses []string, r Rule) *activeRule {
 func (a *activeRule) reaches(address string) bool { return a.addresses == nil || a.addresses[address] }
 
 func (a *activeRule) holds(d direction) bool {
-	return a.rule.Stall || d == in && a.rule.CutIn || d == out && a.rule.CutOut
+	return a.rule.Stall || d == in && (a.rule.CutIn || a.rule.Mute) || d == out && a.rule.CutOut
 }
 
 func (a *activeRule) effect() Effect {

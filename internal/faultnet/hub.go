@@ -61,6 +61,16 @@ func (h *hub) lift(id string) Effect {
 	return a.effect()
 }
 
+// effect is what a rule in force has done so far.
+func (h *hub) effect(id string) Effect {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := h.find(id); i >= 0 {
+		return h.rules[i].effect()
+	}
+	return Effect{}
+}
+
 func (h *hub) find(id string) int {
 	return slices.IndexFunc(h.rules, func(a *activeRule) bool { return a.id == id })
 }

@@ -81,6 +81,9 @@ func (p *Proxy) Apply(id string, r Rule, addresses ...string) error {
 // held back passes then, unless another rule holds it.
 func (p *Proxy) Lift(id string) Effect { return p.hub.lift(id) }
 
+// Effect returns what a rule in force has done so far.
+func (p *Proxy) Effect(id string) Effect { return p.hub.effect(id) }
+
 // Close ends the proxy and all its connections, whatever the rules, and returns
 // when all its goroutines have ended.
 func (p *Proxy) Close() error {

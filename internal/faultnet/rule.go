@@ -17,6 +17,9 @@ type Rule struct {
 	// ends.
 	CutIn  bool `json:"cut_in,omitempty"`
 	CutOut bool `json:"cut_out,omitempty"`
+	// Mute holds back what the servers send, as CutIn does, but new connections
+	// are made.
+	Mute bool `json:"mute,omitempty"`
 	// Delay delays every byte, in each direction, and Jitter by up to as much
 	// again, drawn from Seed. The order of bytes stays.
 	Delay  time.Duration `json:"delay_ns,omitempty"`
@@ -49,7 +52,7 @@ func (r Rule) check() error {
 // lasts reports whether the rule concerns established connections after it came
 // into force.
 func (r Rule) lasts() bool {
-	return r.CutIn || r.CutOut || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.LoseReply
+	return r.CutIn || r.CutOut || r.Mute || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.LoseReply
 }
 
 // breaks reports whether the rule breaks the present connections.

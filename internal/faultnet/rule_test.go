@@ -55,6 +55,28 @@ func TestCutIn(t *testing.T) {
 	})
 }
 
+// A client that is muted still sends, also on new connections.
+func TestMute(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *faultyServer) {
+		near, far := r.connect()
+		r.put("mute", Rule{Mute: true})
+		send(t, far, "held")
+		silent(t, near)
+		send(t, near, "passes")
+		expect(t, far, "passes")
+		near2, far2 := r.connect()
+		send(t, near2, "passes too")
+		expect(t, far2, "passes too")
+		send(t, far2, "held too")
+		silent(t, near2)
+		if e := r.lift("mute"); e != (Effect{HeldBytes: 12}) {
+			t.Errorf("effect %+v", e)
+		}
+		expect(t, near, "held")
+		expect(t, near2, "held too")
+	})
+}
+
 // A server's reset is hidden too, also from writes.
 func TestCutInHidesAReset(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {
