@@ -42,6 +42,7 @@ func build(r run) *content {
 	add(b.controls(es))
 	c.Headlines = headlines(met)
 	c.Answers = answers(r, es)
+	b.tidy(c.Sections)
 	for _, w := range d.Warnings {
 		b.note("Warning: " + clean(w))
 	}

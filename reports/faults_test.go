@@ -79,7 +79,7 @@ func TestFaultsLeftOut(t *testing.T) {
 		}
 	}
 	want := []headline{
-		{"Under at least one fault of its own: 1 of 2 locks let two clients hold the lock at once.", bad},
+		{"Under at least one fault tried on it: 1 of 2 locks let two clients hold the lock at once.", bad},
 		{"Under at least one of the faults that all of them met (holder-pause, leader-kill, leader-cut-peers, minority-pause and 1 more): 1 of 2 locks not proven safe.", warn},
 	}
 	if !slices.Equal(c.Headlines, want) {

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"encoding/xml"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestJUnit(t *testing.T) {
 	d.Scenarios[0].AsExpected, d.Scenarios[0].Surprises = ptr(false), []string{"acquire.p99 was 3ms where < 2ms was expected"}
 	d.Scenarios[1].Status, d.Scenarios[1].Reason = scenario.StatusFailed, "etcd did not start"
 	d.Scenarios[2].Status = scenario.StatusInterrupted
-	data, err := junit(d)
+	data, err := junit(run{doc: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +120,47 @@ func TestBench(t *testing.T) {
 	for _, name := range names {
 		if name == want {
 			t.Error("the hold is hidden in a name that needs it")
+		}
+	}
+}
+
+// A failed case names its first violation, the report, and the command that draws it.
+func TestJUnitNamesTheViolation(t *testing.T) {
+	d := quickDoc()
+	for i := range d.Scenarios {
+		if r := &d.Scenarios[i]; len(r.Safety.Witnesses) > 0 {
+			r.AsExpected, r.Surprises = ptr(false), []string{"verdict: expected safe, but it is unsafe"}
+			data, err := junit(run{dir: "results/a", doc: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("first violation: %s\nreport: results/a/report.html#s%d\nexplain: lockbench check results/a/scenarios/%s --explain 1", r.Safety.Witnesses[0].Sentence, i+1, r.Name)
+			for _, s := range parseJUnit(t, string(data)).Suites {
+				for _, c := range s.Cases {
+					if c.Name == r.Name && (c.Failure == nil || !strings.HasSuffix(c.Failure.Text, want)) {
+						t.Errorf("%+v does not end with %q", c.Failure, want)
+					}
+				}
+			}
+			return
+		}
+	}
+	t.Fatal("no scenario has a violation")
+}
+
+// The page of a job begins with the unsafe locks, and has no links to files.
+func TestSummaryOfAJob(t *testing.T) {
+	var out strings.Builder
+	if err := Summary(&out, quickRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if !strings.Contains(text, "**Under holder-pause: 3 of 5 locks let two clients hold the lock at once") || !strings.Contains(text, "| redis/token | **unsafe** |") {
+		t.Errorf("the summary:\n%s", text)
+	}
+	for _, bad := range []string{"](", "<sup>", "## Uncontended"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q is in\n%s", bad, text)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func headlines(m met) []headline {
 	case len(common) == len(faults):
 		out = headlineOf(m.under(faults...), fmt.Sprintf("under at least one of %d faults", len(faults)))
 	default:
-		out = headlineOf(m.under(faults...), "under at least one fault of its own")
+		out = headlineOf(m.under(faults...), "under at least one fault tried on it")
 		if len(common) > 0 {
 			out = append(out, headlineOf(m.under(common...), "under at least one of the faults that all of them met ("+shortList(common, manyHeadlines)+")")...)
 		}

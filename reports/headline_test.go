@@ -40,7 +40,7 @@ func TestHeadlines(t *testing.T) {
 		{"stuck", []result{run("a", scenario.Safe, scenario.Stuck, 0, "holder-kill")},
 			[]headline{{"Under holder-kill: 1 of 1 lock stuck: free but not granted to a waiting client.", bad}}},
 		{"many faults", []result{run("a", scenario.Unsafe, scenario.Live, 1, "f1"), run("a", scenario.Safe, scenario.Live, 0, "f2"), run("b", scenario.Safe, scenario.Live, 0, "f3"), run("b", scenario.Safe, scenario.Live, 0, "f4")},
-			[]headline{{"Under at least one fault of its own: 1 of 2 locks let two clients hold the lock at once.", bad}}},
+			[]headline{{"Under at least one fault tried on it: 1 of 2 locks let two clients hold the lock at once.", bad}}},
 		{"many faults, all safe", []result{run("a", scenario.Safe, scenario.Live, 0, "f1"), run("a", scenario.Safe, scenario.Live, 0, "f2"), run("a", scenario.Safe, scenario.Live, 0, "f3"), run("a", scenario.Safe, scenario.Live, 0, "f4")},
 			[]headline{{"The one lock kept one holder at a time under all 4 faults.", good}}},
 	} {

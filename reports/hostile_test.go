@@ -155,7 +155,7 @@ func FuzzControlCharacters(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cases, err := junit(d)
+		cases, err := junit(run{doc: d})
 		if err != nil {
 			t.Fatal(err)
 		}

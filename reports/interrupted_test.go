@@ -81,7 +81,7 @@ func TestInterruptedTellsWhatThereWas(t *testing.T) {
 		t.Errorf("what was seen is in no line of the summary: %+v", c.Surprises)
 	}
 
-	data, err := junit(d)
+	data, err := junit(run{doc: d})
 	if err != nil {
 		t.Fatal(err)
 	}

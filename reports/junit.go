@@ -3,6 +3,8 @@ package reports
 import (
 	"encoding/xml"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -49,12 +51,13 @@ type junitMessage struct {
 // junit writes a case per scenario, for CI servers. An inconclusive scenario is a
 // failure and an interrupted one is an error: a missing answer must not turn a
 // build green.
-func junit(d scenario.Document) ([]byte, error) {
+func junit(run run) ([]byte, error) {
+	d := run.doc
 	all := junitSuites{junitTotals: junitTotals{Name: "lockbench " + clean(d.Suite)}}
 	at := map[string]int{}
 	var times []int64
 	var total int64
-	for _, r := range d.Scenarios {
+	for n, r := range d.Scenarios {
 		i, ok := at[r.Group]
 		if !ok {
 			i = len(all.Suites)
@@ -63,7 +66,7 @@ func junit(d scenario.Document) ([]byte, error) {
 			times = append(times, 0)
 		}
 		s := &all.Suites[i]
-		c := testCase(r)
+		c := testCase(r, run.evidence(n))
 		s.Cases = append(s.Cases, c)
 		s.Tests++
 		all.Tests++
@@ -92,10 +95,22 @@ func junit(d scenario.Document) ([]byte, error) {
 	return slices.Concat([]byte(xml.Header), data, []byte("\n")), nil
 }
 
-func testCase(r result) junitCase {
+// evidence is the first violation of a scenario in a sentence, and where to see more
+// of it; "" if it has none.
+func (r run) evidence(n int) string {
+	res := r.doc.Scenarios[n]
+	if len(res.Safety.Witnesses) == 0 {
+		return ""
+	}
+	dir := clean(filepath.ToSlash(r.dir))
+	return fmt.Sprintf("first violation: %s\nreport: %s#s%d\nexplain: lockbench check %s --explain 1",
+		clean(res.Safety.Witnesses[0].Sentence), path.Join(dir, FileHTML), n+1, path.Join(dir, scenario.DirScenarios, clean(res.Name)))
+}
+
+func testCase(r result, evidence string) junitCase {
 	c := junitCase{Name: clean(r.Name), Class: "lockbench." + strings.ReplaceAll(clean(r.Recipe), "/", "."), Time: xmlSeconds(r.DurationNS)}
 	reason := or(clean(r.Reason), noReason)
-	text := reasons(r)
+	text := strings.TrimSpace(reasons(r) + "\n" + evidence)
 	o := outcomeOf(r)
 	surprises := make([]string, 0, len(r.Surprises))
 	for _, s := range r.Surprises {

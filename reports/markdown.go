@@ -73,9 +73,12 @@ func mdTable(b *strings.Builder, t table) {
 	if t.Title != "" {
 		p("\n**%s**\n", md(t.Title))
 	}
+	for _, s := range t.Above {
+		p("\n%s\n", md(s))
+	}
 	p("\n| %s |", md(t.Head))
 	for _, c := range t.Cols {
-		p(" %s |", md(strings.TrimSpace(c.Group+" "+c.Name)))
+		p(" %s |", md(c.title()))
 	}
 	p("\n|---|")
 	for _, c := range t.Cols {

@@ -38,6 +38,7 @@ type table struct {
 	Cols   []column
 	Rows   []row
 	Filter bool     // HTML offers to filter the rows
+	Above  []string // sentences above the table
 	Below  []string // sentences under the table
 	// Detail tables are left out of the text report, to keep it short.
 	Detail bool

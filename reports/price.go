@@ -20,7 +20,7 @@ func (b *builder) price(es []*experiment) table {
 		Head:  "recipe", Cols: []column{{Group: "requests per acquire", Name: "alone"}, {Group: "requests per acquire", Name: "contended"},
 			{Group: "woken", Name: "per release"}, {Group: "waiters", Name: "overtaken"}, {Group: "lines of code", Name: "own"}, {Group: "lines of code", Name: "shared"}},
 	}
-	for _, name := range slices.Concat(alone.rows, without(many.rows, alone.rows)) {
+	for _, name := range slices.Concat(alone.rows, without(many.rows, alone.rows...)) {
 		single, hot := alone.runs[point{name, n}], many.runs[point{name, crowd}]
 		r := row{Head: name}
 		if why := absent(slices.Concat(single, hot)); why != "" {
@@ -54,8 +54,8 @@ func widest(es []*experiment, kind string) *experiment {
 	return best
 }
 
-func without(names, known []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
+func without[T comparable](list []T, known ...T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return slices.Contains(known, x) })
 }
 
 func (b *builder) lines(rs []result) []cell {

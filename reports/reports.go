@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lockbench/lockbench/reports/claims"
 )
@@ -41,6 +42,31 @@ func Text(w io.Writer, dir string, o TextOptions) error {
 	return nil
 }
 
+// Summary writes the first screen of the run's report as Markdown, without links to
+// files: for the page of a pipeline.
+func Summary(w io.Writer, dir string) error {
+	r, err := load(dir)
+	if err != nil {
+		return err
+	}
+	c := build(r)
+	c.Sections = slices.DeleteFunc(c.Sections, func(s section) bool { return s.Title != "RESULTS" && s.Title != "THRESHOLDS" })
+	c.Facts, c.Notes, c.Links = nil, nil, nil
+	for _, s := range c.Sections {
+		for _, t := range s.Tables {
+			for _, x := range t.Rows {
+				for i := range x.Cells {
+					x.Cells[i].Link, x.Cells[i].Marks = "", nil
+				}
+			}
+		}
+	}
+	if _, err := io.WriteString(w, renderMarkdown(c)); err != nil {
+		return fmt.Errorf("write the summary: %w", err)
+	}
+	return nil
+}
+
 // Write builds every report of the run in dir from its result.json,
 // environment.json and latency.hlog files, and replaces existing reports.
 //
@@ -69,7 +95,7 @@ func Write(dir string) error {
 	data, err := renderHTML(c, r)
 	put(FileHTML, data, err)
 	put(FileMarkdown, []byte(renderMarkdown(c)), nil)
-	data, err = junit(r.doc)
+	data, err = junit(r)
 	put(FileJUnit, data, err)
 	put(FileBench, bench(r.doc), nil)
 	if data, err := claimsFile(r); data != nil || err != nil {

@@ -124,12 +124,12 @@ func (b *builder) contended(es []*experiment) section {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
-		t.Cols = append(t.Cols, column{Group: "acquires/s", Name: "median"}, column{Group: "acquires/s", Name: "min..max"},
+		t.Cols = append(t.Cols, column{Name: "verdict", Left: true}, column{Group: "acquires/s", Name: "median"}, column{Group: "acquires/s", Name: "min..max"},
 			column{Group: "wait", Name: "p50"}, column{Group: "wait", Name: "p99"}, column{Group: "wait", Name: "max"},
 			column{Group: "handoff", Name: "p50"}, column{Group: "fairness", Name: "Jain"}, column{Name: "wait policy", Left: true})
 		b.rows(&t, e, func(rs []result) []cell {
 			return []cell{
-				b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
+				badge(done(rs)), b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
 				b.cell(rs, "wait p50", mAcquire(p50)), b.percentile(rs, "wait p99", mAcquire(p99), acquires), b.cell(rs, "longest wait", mAcquire(top)),
 				b.cell(rs, "handoff", mHandoff()), b.cell(rs, "fairness", mFairness()), {Text: waits(rs)},
 			}
@@ -203,7 +203,7 @@ func (b *builder) openLoop(es []*experiment) section {
 			continue
 		}
 		t := table{Title: e.heading(), Head: "recipe", Cols: e.clientsColumn()}
-		t.Cols = append(t.Cols, column{Name: "arrived"}, column{Name: "completed"}, column{Name: "dropped"}, column{Name: "in flight"},
+		t.Cols = append(t.Cols, column{Name: "verdict", Left: true}, column{Name: "arrived"}, column{Name: "completed"}, column{Name: "dropped"}, column{Name: "in flight"},
 			column{Group: "response", Name: "p50"}, column{Group: "response", Name: "p99"}, column{Group: "response", Name: "max"}, column{Group: "pacer late", Name: "p99"})
 		b.rows(&t, e, func(rs []result) []cell {
 			var a, c, d, f, late int64
@@ -215,13 +215,13 @@ func (b *builder) openLoop(es []*experiment) section {
 					late = max(late, r.Arrivals.PacerLateNS)
 				}
 			}
-			cs := []cell{{Text: count(a)}, {Text: count(c)}, {Text: count(d)}, {Text: count(f)}}
+			cs := []cell{badge(done(rs)), {Text: count(a)}, {Text: count(c)}, {Text: count(d)}, {Text: count(f)}}
 			tail := cell{Text: nanos(float64(late))}
 			if n == 0 {
 				x := b.dash("arrivals were not measured: " + why(done(rs), "arrivals"))
-				cs, tail = []cell{x, x, x, x}, x
+				cs, tail = []cell{cs[0], x, x, x, x}, x
 			} else if d > 0 {
-				cs[2].Class = warn
+				cs[3].Class = warn
 			}
 			if d > 0 && statOf(rs, mResponse(p50).get).n == 0 {
 				x := b.dash(noteDropped)

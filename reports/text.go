@@ -115,6 +115,9 @@ func (p *textPrinter) table(t table) {
 	if t.Title != "" {
 		p.wrap(t.Title, "  ")
 	}
+	for _, s := range t.Above {
+		p.wrapIn(map[bool]string{true: "33"}[strings.HasPrefix(s, "Warning: ")], "  "+s, "  ")
+	}
 	head := len([]rune(t.Head))
 	for _, r := range t.Rows {
 		head = max(head, visible(r.Head)+len([]rune(marks(r.Marks))))

@@ -224,7 +224,7 @@ func (a axis) ticks() []tick {
 	var ts []tick
 	for _, ns := range a.at {
 		if at := a.place(ns); len(ts) == 0 || at-ts[len(ts)-1].X > 70 {
-			ts = append(ts, tick{at, float64(ns) / 1e9, nanos(float64(ns))})
+			ts = append(ts, tick{at, float64(ns) / 1e9, fmt.Sprintf("%.3fs", float64(ns)/1e9)})
 		}
 	}
 	return ts

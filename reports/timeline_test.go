@@ -66,7 +66,7 @@ func TestTimelineOfTheSecondsAround(t *testing.T) {
 	if want := map[string]int{"asking": 2, "holding": 3, "other": 3, "lease": 1}; !maps.Equal(kinds, want) {
 		t.Errorf("bars %v, want %v", kinds, want)
 	}
-	if first := p.Ticks[0].Text; first != "5.40s" || p.From != 5.4 {
+	if first := p.Ticks[0].Text; first != "5.400s" || p.From != 5.4 {
 		t.Errorf("the timeline begins at %s: 500 ms before the first answer that it is about", first)
 	}
 	// The fault that lasted has its time, the one of a moment a line, whether it

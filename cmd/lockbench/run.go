@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -199,8 +200,10 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 	if err := reports.Write(outcome.Dir); err != nil {
 		return outcome, fmt.Errorf("write the report of %s: %w", outcome.Dir, err)
 	}
-	if err := pointTo(outcome.Dir); err != nil {
-		fmt.Fprintf(a.stderr, "lockbench: %v\n", err)
+	for _, err := range []error{pointTo(outcome.Dir), stepSummary(outcome.Dir)} {
+		if err != nil {
+			fmt.Fprintf(a.stderr, "lockbench: %v\n", err)
+		}
 	}
 	return outcome, nil
 }
@@ -262,4 +265,19 @@ func scenariosText(n int) string {
 		return "1 scenario"
 	}
 	return fmt.Sprintf("%d scenarios", n)
+}
+
+// stepSummary adds the first screen of the report to the page of a job of GitHub
+// Actions.
+func stepSummary(dir string) (err error) {
+	path := os.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the summary that GITHUB_STEP_SUMMARY names: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return reports.Summary(f, dir)
 }
