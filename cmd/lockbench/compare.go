@@ -62,7 +62,7 @@ The exit code is 3 if an answer became worse, 5 if a good answer became unknown 
 	f := cmd.Flags()
 	f.StringArrayVar(&rules, "fail-if", nil, `fail on this change: "acquire.p99 > +20%" or "throughput < -10%"`)
 	f.Float64Var(&minChange, "min-change", minChange, "ignore changes of a median below this percentage")
-	f.BoolVar(&o.Anyway, "anyway", false, "compare speed although the environments differ")
+	f.BoolVar(&o.Anyway, "anyway", false, "compare speed although environments differ or the machine was busy")
 	addFormat(cmd, &format, "text", "json", "markdown")
 	return cmd
 }

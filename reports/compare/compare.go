@@ -14,7 +14,8 @@ type Options struct {
 	Alpha     float64 // the chance of any false alarm in a comparison
 	MinChange float64 // of the median: 0.1 is 10 %
 	Rules     []Rule  // changes that fail
-	// Anyway compares speed although the environments differ.
+	// Anyway compares speed although the environments differ, or the machine was
+	// busy.
 	Anyway bool
 }
 

@@ -86,6 +86,24 @@ func TestSmallChange(t *testing.T) {
 	}
 }
 
+// On a busy machine the repeats of a run differ as much as the two runs do.
+func TestBusyMachine(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rng(seed)
+		o := compare.Defaults()
+		o.Rules = []compare.Rule{{Metric: "throughput", Change: -0.05}}
+		c := compare.Documents(made(r, 1, 10, 0.02, 1), made(r, 1, 10, 0.2, 1.2), o)
+		for _, s := range c.Speed {
+			if s.Changed && math.Abs(s.Change) < s.Spread {
+				t.Errorf("seed %d: %+v", seed, s)
+			}
+			if s.Metric == "throughput" && strings.HasPrefix(s.Refused, "the repeats of a run differ") && (len(c.Failed) != 1 || c.Failed[0].Open == "") {
+				t.Errorf("seed %d: a rule is decided by %+v: %+v", seed, s, c.Failed)
+			}
+		}
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	other := func(change func(*scenario.Document)) scenario.Document {
 		d := made(rng(2), 2, 10, 0.03, 1.5)
@@ -109,6 +127,11 @@ func TestRefuses(t *testing.T) {
 				d.Scenarios[i].Workload.Hold = scenario.Constant(5)
 			}
 		}), "workload: hot-key, hold 0s"},
+		"a busy machine": {other(func(d *scenario.Document) {
+			for i := range d.Scenarios {
+				d.Scenarios[i].Warnings = []string{"machine busy: 99 % of its CPU time was used"}
+			}
+		}), "the machine was busy during 0 of 10 repeats in BASE and 10 of 10 in NEW"},
 		"few acquires": {other(func(d *scenario.Document) {
 			for i := range d.Scenarios {
 				d.Scenarios[i].Status = scenario.StatusFailed

@@ -7,5 +7,6 @@
 // method keeps the chance of any false alarm below Alpha. With 0.002 even twenty
 // comparisons of the same code raise an alarm with a chance of 4 % at most. The
 // test knows nothing of a machine that was slower as a whole during one of the
-// runs; the smallest change is there for that.
+// runs. The smallest change is there for that, and a change that is smaller than
+// the spread of a run's repeats is not decided.
 package compare

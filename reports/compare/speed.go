@@ -21,9 +21,12 @@ type Speed struct {
 	New      float64 `json:"new"`
 	Change   float64 `json:"change"` // of the median: 0.1 is 10 % more
 	P        float64 `json:"p"`
-	BaseN    int     `json:"base_n"` // repeats
-	NewN     int     `json:"new_n"`
-	Changed  bool    `json:"changed"`
+	// Spread is the range of the middle half of the repeats, as a share of the
+	// median, in the run where it is larger.
+	Spread  float64 `json:"spread"`
+	BaseN   int     `json:"base_n"` // repeats
+	NewN    int     `json:"new_n"`
+	Changed bool    `json:"changed"`
 	// Refused is why the two cannot be compared.
 	Refused string `json:"refused,omitempty"`
 }
@@ -59,7 +62,7 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 			why = p.settings()
 		}
 		for _, name := range names {
-			if s, measured := p.test(name, o.Alpha, why); measured {
+			if s, measured := p.test(name, o, why); measured {
 				c.Speed = append(c.Speed, s)
 			}
 		}
@@ -85,7 +88,9 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 	for i, s := range tested {
 		limit := o.Alpha / float64(len(tested)-i)
 		holds = holds && s.P <= limit
-		s.Changed = holds && math.Abs(s.Change) >= o.MinChange
+		if s.Changed = holds && math.Abs(s.Change) >= o.MinChange; s.Changed && math.Abs(s.Change) < s.Spread {
+			s.Changed, s.Refused = false, fmt.Sprintf("the repeats of a run differ by %.0f %%, more than the two runs do: was the machine busy?", 100*s.Spread)
+		}
 		if least := o.Alpha / float64(len(tested)); leastP(s.BaseN, s.NewN) > least {
 			s.Changed, s.Refused = false, tooFew(s.BaseN, s.NewN, least, len(tested))
 		}
@@ -93,7 +98,7 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 }
 
 // test compares one metric; measured is false if a run did not measure it.
-func (p pair) test(name string, alpha float64, refused string) (s Speed, measured bool) {
+func (p pair) test(name string, o Options, refused string) (s Speed, measured bool) {
 	m, err := scenario.ParseMetric(name)
 	if err != nil {
 		return s, false // the rules were checked
@@ -102,11 +107,19 @@ func (p pair) test(name string, alpha float64, refused string) (s Speed, measure
 	if len(base) == 0 || len(new) == 0 {
 		return s, false
 	}
-	a := benchmath.NewSample(base, &benchmath.Thresholds{CompareAlpha: alpha})
+	if quietBase, quietNew := values(idle(p.base), m, name), values(idle(p.new), m, name); !o.Anyway && leastP(len(base), len(new)) <= o.Alpha {
+		if leastP(len(quietBase), len(quietNew)) <= o.Alpha {
+			base, new = quietBase, quietNew
+		} else if refused == "" {
+			refused = fmt.Sprintf("the machine was busy during %d of %d repeats in BASE and %d of %d in NEW", len(base)-len(quietBase), len(base), len(new)-len(quietNew), len(new))
+		}
+	}
+	a := benchmath.NewSample(base, &benchmath.Thresholds{CompareAlpha: o.Alpha})
 	b := benchmath.NewSample(new, a.Thresholds)
 	s = Speed{
 		Scenario: p.name, Metric: name, BaseN: len(base), NewN: len(new), P: benchmath.AssumeNothing.Compare(a, b).P,
 		Base: median(a.Values), New: median(b.Values), Refused: refused,
+		Spread: max(spread(a.Values), spread(b.Values)),
 	}
 	switch {
 	case s.Base != 0:
@@ -114,10 +127,24 @@ func (p pair) test(name string, alpha float64, refused string) (s Speed, measure
 	case s.New != 0 && refused == "":
 		s.Refused = "it was 0 in BASE, so there is no relative change"
 	}
-	if s.Refused == "" && leastP(len(base), len(new)) > alpha {
-		s.Refused = tooFew(len(base), len(new), alpha, 1)
+	if s.Refused == "" && leastP(len(base), len(new)) > o.Alpha {
+		s.Refused = tooFew(len(base), len(new), o.Alpha, 1)
 	}
 	return s, true
+}
+
+// idle are the repeats whose figures are the lock's, and not those of a busy machine.
+func idle(rs []scenario.Result) []scenario.Result {
+	busy := func(w string) bool {
+		return strings.HasPrefix(w, "machine busy") || strings.HasPrefix(w, "generator saturated") || strings.Contains(w, "ran side by side")
+	}
+	var list []scenario.Result
+	for _, r := range rs {
+		if !slices.ContainsFunc(r.Warnings, busy) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 func values(rs []scenario.Result, m scenario.Metric, name string) []float64 {
@@ -136,6 +163,16 @@ func values(rs []scenario.Result, m scenario.Metric, name string) []float64 {
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// spread is the range of the middle half, as a share of the median.
+func spread(sorted []float64) float64 {
+	m := median(sorted)
+	if m == 0 {
+		return 0
+	}
+	n := len(sorted)
+	return (sorted[n-1-n/4] - sorted[n/4]) / m
 }
 
 // leastP is the smallest p that a test of so many repeats can have: all of one run
