@@ -162,7 +162,7 @@ func (a *Answer) price(e evidence) {
 			a.Requests = fmt.Sprintf("%.3g", *v)
 		}
 		if l := best.Acquire; l != nil && l.Count >= 100 {
-			a.Wait = round(l.P99)
+			a.Wait = fmt.Sprintf("%s (%d clients, hold %s)", round(l.P99), best.Clients, best.Workload.Hold)
 		}
 	}
 	var slowest int64

@@ -146,7 +146,7 @@ func TestPrice(t *testing.T) {
 		results                  []scenario.Result
 		requests, wait, takeover string
 	}{
-		"all":            {[]scenario.Result{few, made("many", 0.05), made("kill", 0.05, "holder-kill")}, "2.5", "120ms", "2.3s (TTL 2s)"},
+		"all":            {[]scenario.Result{few, made("many", 0.05), made("kill", 0.05, "holder-kill")}, "2.5", "120ms (4 clients, hold 50ms)", "2.3s (TTL 2s)"},
 		"few waits":      {[]scenario.Result{few}, "2.5", "", ""},
 		"only unsafe":    {[]scenario.Result{with(made("many", 0.05), unsafe)}, "", "", ""},
 		"under a fault":  {[]scenario.Result{made("pause", 0.05, "holder-pause")}, "", "", ""},
