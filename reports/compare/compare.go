@@ -51,7 +51,7 @@ type Run struct {
 // Safety is an answer that changed: the worst of the repeats.
 type Safety struct {
 	Scenario string `json:"scenario"`
-	Answer   string `json:"answer"` // verdict, guarantee, liveness
+	Answer   string `json:"answer"` // verdict, guarantee, liveness, or a property
 	Base     string `json:"base"`   // "safe"
 	New      string `json:"new"`
 	BaseRuns string `json:"base_runs"` // "3 of 3 repeats"
@@ -83,6 +83,11 @@ func Documents(base, new scenario.Document, o Options) Comparison {
 			continue
 		}
 		p := pair{name, before[name], after[name]}
+		c.Compared++
+		if p.base[0].Workload.Kind == scenario.Properties {
+			c.Safety = append(c.Safety, p.properties()...)
+			continue
+		}
 		pairs = append(pairs, p)
 		c.Safety = append(c.Safety, p.safety()...)
 		for _, d := range p.servers() {
@@ -97,7 +102,6 @@ func Documents(base, new scenario.Document, o Options) Comparison {
 		}
 	}
 	slices.SortStableFunc(c.Safety, func(a, b Safety) int { return rank(a.Change) - rank(b.Change) })
-	c.Compared = len(pairs)
 	c.speed(pairs, o)
 	c.judge(o.Rules)
 	return c
@@ -118,9 +122,6 @@ func byScenario(d scenario.Document) (map[string][]scenario.Result, []string) {
 	groups := map[string][]scenario.Result{}
 	var order []string
 	for _, r := range d.Scenarios {
-		if r.Workload.Kind == scenario.Properties {
-			continue // it has neither answers nor speed
-		}
 		name := strings.TrimSuffix(r.Name, fmt.Sprintf("-r%d", r.Repeat))
 		if groups[name] == nil {
 			order = append(order, name)
@@ -177,6 +178,35 @@ func (p pair) safety() []Safety {
 		}
 		for _, r := range p.new {
 			s.Known = max(s.Known, r.KnownFailure)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// properties lists the properties whose measured answer changed, in the first
+// repeat.
+func (p pair) properties() []Safety {
+	find := func(list []scenario.Property, name string) scenario.Property {
+		for _, x := range list {
+			if x.Property == name {
+				return x
+			}
+		}
+		return scenario.Property{Property: name, Measured: scenario.Undecided}
+	}
+	var list []Safety
+	for _, was := range p.base[0].Properties {
+		now := find(p.new[0].Properties, was.Property)
+		if was.Measured == now.Measured {
+			continue
+		}
+		s := Safety{Scenario: p.name, Answer: was.Property, Base: was.Measured, New: now.Measured, BaseRuns: "the first repeat", NewRuns: "the first repeat", Change: Better}
+		switch {
+		case now.Measured == scenario.Undecided:
+			s.Change = Unproven
+		case !now.AsPromised():
+			s.Change = Worse
 		}
 		list = append(list, s)
 	}

@@ -193,6 +193,25 @@ func TestSafetyFirst(t *testing.T) {
 	}
 }
 
+func TestProperties(t *testing.T) {
+	doc := func(measured ...string) (d scenario.Document) {
+		r := scenario.Result{Name: "all-lock-r1", Repeat: 1, Status: scenario.StatusDone, Workload: scenario.Load{Kind: scenario.Properties}}
+		for i, name := range []string{"exclusive", "ordered", "blocking", "extends"} {
+			r.Properties = append(r.Properties, scenario.Property{Property: name, Promised: scenario.Yes, Measured: measured[i]})
+		}
+		d.Scenarios = []scenario.Result{r}
+		return d
+	}
+	c := compare.Documents(doc("yes", "yes", "no", "yes"), doc("no", "unknown", "yes", "yes"), compare.Defaults())
+	var got []string
+	for _, s := range c.Safety {
+		got = append(got, s.Change+" "+s.Scenario+" "+s.Answer)
+	}
+	if want := "worse all-lock exclusive; unproven all-lock ordered; better all-lock blocking"; strings.Join(got, "; ") != want || len(c.Speed) > 0 {
+		t.Errorf("%q, speed %v, want %q", got, c.Speed, want)
+	}
+}
+
 func TestScenariosOfOneRunAlone(t *testing.T) {
 	base, new := made(rng(1), 3, 10, 0.1, 1), made(rng(2), 2, 10, 0.1, 1)
 	c := compare.Documents(base, new, compare.Defaults())
