@@ -15,7 +15,7 @@ type claim struct {
 }
 
 // errClaimed: another fault has claimed the target.
-var errClaimed = errors.New("is in the hands of")
+var errClaimed = errors.New("is in use by")
 
 // claims maps resources to the faults that use them. It is safe for concurrent use.
 type claims struct {

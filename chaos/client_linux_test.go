@@ -144,7 +144,7 @@ func TestConflictingFaultsOnOneClient(t *testing.T) {
 			if e.Event != "missed" {
 				continue
 			}
-			if misses++; !strings.Contains(e.Reason, "is in the hands of "+first) {
+			if misses++; !strings.Contains(e.Reason, "is in use by "+first) {
 				t.Errorf("%v: %s missed because %s", pair, e.ID, e.Reason)
 			}
 		}

@@ -45,7 +45,7 @@ func (flush) About() scenario.ActionInfo {
 	return scenario.ActionInfo{
 		Name: "flush", Group: scenario.GroupServer, Targets: scenario.ServerTargets(),
 		Summary: "asked to forget everything",
-		Means:   "the server's own commands", Did: "was told to forget everything",
+		Means:   "the server's own commands", Did: "was made to forget everything",
 		Instant: true, Needs: scenario.AbilityFlush, Forgets: true,
 	}
 }
@@ -63,7 +63,7 @@ func (flush) hitServers(ctx context.Context, f *fault, in *injection) error {
 
 func (flush) Expect(scenario.Situation) scenario.Expect { return anything() }
 
-func (flush) cause(s Suspicion) string { return s.Where + " was told to forget its locks" }
+func (flush) cause(s Suspicion) string { return s.Where + " was made to forget its locks" }
 
 // full leaves a server no room, so that it rejects requests that need more.
 type full struct{}

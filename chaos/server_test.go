@@ -285,7 +285,7 @@ func TestFaultsThatWouldUndoEachOther(t *testing.T) {
 			t.Errorf("did %v", got)
 		}
 		for _, e := range events {
-			if e.ID == tt.later+"-2" && e.Event == "missed" && !strings.Contains(e.Reason, "in the hands of "+tt.first+"-1") {
+			if e.ID == tt.later+"-2" && e.Event == "missed" && !strings.Contains(e.Reason, "in use by "+tt.first+"-1") {
 				t.Errorf("missed because %s", e.Reason)
 			}
 		}

@@ -83,12 +83,12 @@ func (c *Cluster) setClock(ctx context.Context, n *Node, by time.Duration) (how 
 		}
 		off := clock.Sub(asked.Add(by))
 		if off < -clockTolerance || off > clockTolerance+time.Since(asked) {
-			return fmt.Errorf("%w: its clock was set %v ahead, and it tells %s, which is %v off", ErrServer, by, clock.UTC().Format(time.RFC3339Nano), off)
+			return fmt.Errorf("%w: its clock was set %v ahead, and it reports %s, which is %v off", ErrServer, by, clock.UTC().Format(time.RFC3339Nano), off)
 		}
 		if s.read.Load() == read {
-			return fmt.Errorf("%w: it told its time without a look at the clock that was set", ErrServer)
+			return fmt.Errorf("%w: it reported its time without reading the clock that was set", ErrServer)
 		}
-		how += "; it tells " + clock.UTC().Format("2006-01-02 15:04:05 UTC")
+		how += "; it reports " + clock.UTC().Format("2006-01-02 15:04:05 UTC")
 		return nil
 	})
 	return how, err

@@ -36,7 +36,7 @@ func TestRedisClock(t *testing.T) {
 		t.Error(err)
 	}
 	if c.Info().Settings["wall clock"] == "" {
-		t.Error("the record does not tell of the library")
+		t.Error("the record does not name the library")
 	}
 	talk(t, c, "SET lock a NX PX 20000\r\n", "+OK")
 	left := func() int64 {

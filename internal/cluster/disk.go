@@ -161,7 +161,7 @@ func (c *Cluster) detach(ctx context.Context, node int) error {
 	case !ok:
 		return nil
 	case over(t.Process) && !over(t.of):
-		return fmt.Errorf("%w: %s (pid %d) has ended by itself, nobody knows when", ErrEndedEarly, t.Name(), t.PID())
+		return fmt.Errorf("%w: %s (pid %d) exited unexpectedly at an unknown time", ErrEndedEarly, t.Name(), t.PID())
 	}
 	if err := t.Stop(ctx, detachLimit); err != nil {
 		c.tracers.mu.Lock()

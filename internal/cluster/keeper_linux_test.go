@@ -232,7 +232,7 @@ func TestKeeperCannot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "a note that nobody can be promoted", func() error {
+	await(t, "a note that no replica can be promoted", func() error {
 		log, err := os.ReadFile(filepath.Join(logs, "keeper.log"))
 		if err == nil && !strings.Contains(string(log), "mysql-2 cannot take the place of mysql-1") {
 			err = fmt.Errorf("it says %s", log)

@@ -33,7 +33,7 @@ type links struct {
 // Why no server is found at the other end of a connection.
 var (
 	errHungUp   = errors.New("it is closed at the other end")
-	errStranger = errors.New("nobody whom we know")
+	errStranger = errors.New("no server of this cluster")
 )
 
 // way is a way from one server to a port of another one.
@@ -49,7 +49,7 @@ func noLinks(t backend.Topology) error {
 		return fmt.Errorf("%w: the servers of this topology (%s) do not talk to one another", ErrUnsupported, t.Name)
 	}
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("%w: only Linux tells which server a connection comes from", ErrUnsupported)
+		return fmt.Errorf("%w: only Linux shows which server a connection comes from", ErrUnsupported)
 	}
 	return nil
 }

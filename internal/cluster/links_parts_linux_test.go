@@ -114,7 +114,7 @@ func TestHungUp(t *testing.T) {
 	}
 	defer received.Close()
 	if message, err := io.ReadAll(received); err != nil || string(message) != "call me back" {
-		t.Errorf("the server heard %q, %v", message, err)
+		t.Errorf("the server received %q, %v", message, err)
 	}
 	if err := l.cut("cut", map[string]bool{"a": true}, faultnet.Rule{CutIn: true, CutOut: true}); err != nil {
 		t.Fatal(err)

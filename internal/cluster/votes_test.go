@@ -74,7 +74,7 @@ func TestEtcdVotes(t *testing.T) {
 		"agreed":              {[]vote{{2, 7}, {2, 7}, {2, 7}}, 1},
 		"one still behind":    {[]vote{{1, 6}, {2, 7}, {2, 7}}, 1},
 		"the new one unknown": {[]vote{{1, 6}, {1, 6}, {3, 7}}, 0},
-		"nobody yet":          {[]vote{{0, 7}, {0, 7}, {0, 7}}, -1},
+		"no leader yet":       {[]vote{{0, 7}, {0, 7}, {0, 7}}, -1},
 		"alone":               {[]vote{{1, 6}, {0, 7}, {0, 7}}, -1},
 		"terms differ":        {[]vote{{1, 6}, {1, 7}, {0, 7}}, -1},
 		"it does not know":    {[]vote{{0, 7}, {1, 7}, {1, 7}}, -1},

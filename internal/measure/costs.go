@@ -46,7 +46,7 @@ func (d *derivation) costs() {
 		}
 		switch {
 		case !counters:
-			requests = "no server's counters tell what clients asked of it from what the servers send one another"
+			requests = "no server counts the requests of clients apart from those of other servers"
 		case !matched:
 			requests = "the servers count none of the requests that this recipe sends"
 		}
@@ -115,9 +115,9 @@ func (d *derivation) woken() {
 	case woken == 0 && d.info.Polls:
 		d.unmeasured(field, "the recipe polls and is not woken")
 	case waited == 0:
-		d.unmeasured(field, "nobody had to wait within the window")
+		d.unmeasured(field, "no client had to wait within the window")
 	case woken == 0:
-		d.unmeasured(field, "waiting is one request that the server answers late: whom it wakes does not show")
+		d.unmeasured(field, "waiting is one request that the server answers late, so the clients that it wakes do not show")
 	case d.totals.releases == 0:
 		d.unmeasured(field, "no release was confirmed within the window")
 	default:

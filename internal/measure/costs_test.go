@@ -31,7 +31,7 @@ func TestCountersReadLate(t *testing.T) {
 // recipe's.
 func TestRequestsNotCounted(t *testing.T) {
 	for want, counters := range map[string]map[string]int64{
-		"send one another":       {},
+		"of other servers":       {},
 		"that this recipe sends": {"ping": 7},
 	} {
 		s := newStory(leased(), 1)

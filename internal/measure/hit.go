@@ -30,7 +30,7 @@ func (d *derivation) hit(f fault) string {
 	case f.what.Target == scenario.TargetNonholder:
 		return d.heldNothing(f)
 	case f.step == stepReleasing, f.what.Target == scenario.TargetWaiter, f.what.Target == scenario.TargetStep && f.step != stepHeld:
-		return d.stood(f) // who stands at releasing has its release on record, and the hold is over
+		return d.stood(f) // a client at releasing has its release on record, so its hold is over
 	}
 	return d.held(f)
 }
@@ -60,7 +60,7 @@ func (e evidence) Servers() scenario.ServerFacts { return e.guarantees() }
 func (d *derivation) heldNothing(f fault) string {
 	for _, h := range d.holds {
 		if h.Client == f.client && h.Start <= f.injected && h.End > f.injected {
-			return fmt.Sprintf("client %d, who was to hold nothing, held k%d when it was hit", f.client, h.Key)
+			return fmt.Sprintf("client %d was to hold nothing, and held k%d when it was hit", f.client, h.Key)
 		}
 	}
 	return ""

@@ -62,7 +62,7 @@ func (d *derivation) exceptions() []livenessException {
 		if f.what.OnClient() || f.injected == 0 || f.what.About().KeepsServing {
 			continue
 		}
-		// Everybody needs a request's time to notice that servers are back.
+		// Clients need a request's time to notice that servers are back.
 		x := livenessException{fault: f, from: f.injected, over: d.lasted(f)}
 		x.to = x.over + int64(d.scenario.Timeout)
 		if x.rest, x.bounded = d.recovers(f); !x.bounded {

@@ -39,7 +39,7 @@ func (d *derivation) inversions() error {
 	// A client that gets its place within the waiting call does not know when it
 	// got it.
 	if !slices.ContainsFunc(d.samples.Workers, func(w scenario.WorkerSample) bool { return w.Steps[string(impls.StepWoken)] > 0 }) {
-		d.unmeasured(field, "no client was woken to look at its place, so nobody knows when it had one")
+		d.unmeasured(field, "no client was woken to look at its place, so the time when it had one is unknown")
 		return nil
 	}
 	paused := d.paused()

@@ -119,7 +119,7 @@ func TestInversions(t *testing.T) {
 	s := newStory(queueing(), 2)
 	s.wait(0, "b", 1, 2, 21, 30)
 	s.wait(1, "c", 5, 6, 7, 8)
-	if r := s.result(); r.OrderInversions != nil || !strings.Contains(r.Unmeasured["order_inversions"], "knows when it had one") {
+	if r := s.result(); r.OrderInversions != nil || !strings.Contains(r.Unmeasured["order_inversions"], "the time when it had one is unknown") {
 		t.Errorf("a recipe that waits within a request: %v", r.OrderInversions)
 	}
 	s = newStory(leased(), 2)
@@ -143,8 +143,8 @@ func TestWoken(t *testing.T) {
 		{"a queue", false, steps(2, 2), 1, ""},
 		{"a herd", false, steps(9, 8), 4, ""},
 		{"polling", true, steps(9, 0), 0, "polls"},
-		{"within the server", false, steps(9, 0), 0, "does not show"},
-		{"no waiter", false, nil, 0, "nobody had to wait"},
+		{"within the server", false, steps(9, 0), 0, "do not show"},
+		{"no waiter", false, nil, 0, "no client had to wait"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStory(queueing(), 2)

@@ -79,7 +79,7 @@ func TestFaultsOfTheWire(t *testing.T) {
 		"held back is not late":    {"holder-throttle", holder, held, "no client can have noticed it"},
 		"a clock needs no packets": {"holder-clock", holder, nil, ""},
 		"a bystander":              {"random-nonholder-cut", scenario.FaultEvent{Client: &bystander, PID: 4712}, held, ""},
-		"a bystander that held":    {"random-nonholder-cut", scenario.FaultEvent{Client: holder.Client, PID: 4711}, held, "was to hold nothing, held k0"},
+		"a bystander that held":    {"random-nonholder-cut", scenario.FaultEvent{Client: holder.Client, PID: 4711}, held, "was to hold nothing, and held k0"},
 		"no target":                {"holder-cut", scenario.FaultEvent{}, held, "does not name its target"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -121,7 +121,7 @@ func TestServerKilled(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(r.Reason, "killed") {
-			t.Errorf("the reason does not tell how the server ended: %s", r.Reason)
+			t.Errorf("the reason does not show how the server ended: %s", r.Reason)
 		}
 		for _, r := range []scenario.Result{r, again(t, out.Dir, r)} {
 			if r.Status != scenario.StatusFailed || r.Safety.Verdict == scenario.Safe || r.AsExpected != nil {

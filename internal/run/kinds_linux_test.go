@@ -153,13 +153,13 @@ func TestLoads(t *testing.T) {
 		{"churn", "redis/token", scenario.Settings{Clients: []int{8}, Scenario: scenario.Scenario{Workload: load(scenario.Churn), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			asExpected(t, r)
 			if r.Failed == 0 {
-				t.Error("nobody gave up")
+				t.Error("no client gave up")
 			}
 		}},
 		{"reentrant", "redis/reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: long}}, asExpected},
 		{"reentrant-naive", "mysql/insert-reentrant", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Reentrant), Duration: long}}, func(t *testing.T, r scenario.Result) {
 			if r.Safety.Verdict != scenario.Unsafe {
-				t.Error("the inner release frees the outer hold, and nobody saw it")
+				t.Error("the inner release frees the outer hold, and the check does not show it")
 			}
 		}},
 		{"batch", "redis/batch", scenario.Settings{Clients: []int{6}, Scenario: scenario.Scenario{Workload: load(scenario.Batch), Duration: long}}, asExpected},
@@ -262,7 +262,7 @@ func TestStepFaults(t *testing.T) {
 		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: long}}, effective},
 		// The recipe has the step of those that are woken, and polls. The fault waits
 		// for it until the end.
-		{"nobody", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
+		{"no client", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
 			if r.Faults[0].Status != "missed" || !strings.Contains(r.Faults[0].Reason, `no client came to the step "woken"`) || r.AsExpected != nil && *r.AsExpected {
 				t.Errorf("as expected is %v", r.AsExpected)
 			}

@@ -43,7 +43,7 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 	defer cancel()
 	c, err := recipe.Open(opening, s.config(sc, dialer.DialContext))
 	if err != nil {
-		r.Progress.Note(fmt.Sprintf("%s: nobody could look for locks left behind: %v", sc.Name, err))
+		r.Progress.Note(fmt.Sprintf("%s: the search for locks left behind failed: %v", sc.Name, err))
 		return p
 	}
 	defer c.Close()
@@ -61,7 +61,7 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 		case notGranted(one, err):
 			p.Orphans = append(p.Orphans, scenario.Orphan{Key: uint32(k), WaitedNS: int64(time.Since(asked)), Why: err.Error()})
 		default:
-			r.Progress.Note(fmt.Sprintf("%s: whether k%d was left free is not known: %v", sc.Name, k, err))
+			r.Progress.Note(fmt.Sprintf("%s: it is unknown whether k%d was left free: %v", sc.Name, k, err))
 		}
 	}
 	return p

@@ -75,7 +75,7 @@ func (s *sampler) compare(before, after account) {
 		case was.pid != now.pid:
 			s.why = fmt.Sprintf("%s was started again meanwhile, and its counters with it", node)
 		case was.follower != now.follower:
-			s.why = fmt.Sprintf("%s changed its part meanwhile, which its counters do not tell apart", node)
+			s.why = fmt.Sprintf("%s changed its part meanwhile, which its counters do not separate", node)
 		}
 		if s.why != "" {
 			s.growth = nil

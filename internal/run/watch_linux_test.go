@@ -57,11 +57,11 @@ func (o *onlooker) saw(t *testing.T, r scenario.Result, what ...string) {
 	}
 	for _, x := range what {
 		if !strings.Contains(reported, x) {
-			t.Errorf("while it went on nothing told of %q, but:\n%s", x, reported)
+			t.Errorf("while it went on %q was not reported, but:\n%s", x, reported)
 		}
 	}
 	if slices.Contains(o.late, r.Name) {
-		t.Error("it was told after the end")
+		t.Error("it was reported after the end")
 	}
 }
 
