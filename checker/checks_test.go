@@ -104,7 +104,7 @@ func TestContendedAgainstBruteForce(t *testing.T) {
 	for i := range 8000 {
 		h := &simulate(rng, 1+rng.IntN(4), 25, 6, true).h
 		ends := map[history.Attempt]int64{}
-		for _, x := range Holds(h) {
+		for _, x := range holdsOf(h) {
 			ends[x.Attempt] = x.End
 		}
 		var want int64
@@ -200,7 +200,7 @@ func TestDamage(t *testing.T) {
 
 // bruteStuck looks at every tick.
 func bruteStuck(h *history.History, end int64) int64 {
-	holds := Holds(h)
+	holds := holdsOf(h)
 	var longest, now int64
 	for t := int64(0); t < end; t++ {
 		held := slices.ContainsFunc(holds, func(x Hold) bool { return x.Start <= t && t < x.End })

@@ -45,7 +45,7 @@ func bruteOverlaps(h *history.History) (sure, unsure, incidents, shared int64) {
 	for _, s := range h.Streams {
 		worker[s.Client], u[s.Client] = s.Worker, s.ClockUncertainty
 	}
-	holds := Holds(h)
+	holds := holdsOf(h)
 	group := make([]int, len(holds))
 	for i := range group {
 		group[i] = i
@@ -173,7 +173,7 @@ func TestHoldEnds(t *testing.T) {
 			if tc.alter != nil {
 				tc.alter(h)
 			}
-			holds := Holds(h)
+			holds := holdsOf(h)
 			if len(holds) != 1 || holds[0].Start != 10 || holds[0].End != tc.end {
 				t.Errorf("holds %+v, want one from 10 to %d", holds, tc.end)
 			}
