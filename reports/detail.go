@@ -260,6 +260,9 @@ func numbers(r result) []fact {
 	if l := r.CodeLines; l != nil {
 		fs = append(fs, fact{"lines of code", fmt.Sprintf("%s own, %s shared with the other recipes of its backend", count(l.Recipe), count(l.Shared))})
 	}
+	if l := r.Leased; l != nil {
+		fs = append(fs, fact{"holds that outlived their lease", outlived([]result{r})})
+	}
 	if t := r.Takeover; t != nil {
 		fs = append(fs, fact{"keys of dead clients granted again", fmt.Sprintf("%s of %s", count(t.Granted), count(t.Holds))})
 	}

@@ -171,3 +171,17 @@ func TestUnsafeWithoutFaultsBesideAMatrix(t *testing.T) {
 		}
 	}
 }
+
+// The report says how many holds outlived their lease, where one did.
+func TestHoldsThatOutlivedTheirLease(t *testing.T) {
+	d := faultDoc()
+	d.Scenarios = d.Scenarios[:4]
+	d.Scenarios[0].Safety.Verdict = scenario.Unsafe
+	for i := range d.Scenarios {
+		d.Scenarios[i].Leased = &scenario.LeasedHolds{Holds: 50}
+	}
+	d.Scenarios[0].Leased = &scenario.LeasedHolds{Holds: 60, Outlived: 2, WorstNS: 1500 * msec}
+	if text, want := renderText(build(run{doc: d}), TextOptions{Width: 200}), "Holds that outlived their lease: redis/token (2 of 110, by up to 1.50s)."; !strings.Contains(text, want) {
+		t.Errorf("%q is not in\n%s", want, text)
+	}
+}

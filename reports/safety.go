@@ -35,7 +35,7 @@ func (b *builder) safety(es []*experiment) section {
 			shown = e.surprising()
 		}
 		b.rows(&t, shown, func(rs []result) []cell { return b.safetyCells(e, done(rs)) })
-		t.Below = faultLines(shown)
+		t.Below = append(leaseLine(shown), faultLines(shown)...)
 		s.Tables = append(s.Tables, t)
 	}
 	return s
@@ -219,6 +219,39 @@ func asExpected(rs []result) cell {
 		return cell{Text: "yes", Class: good}
 	}
 	return cell{Text: none, Class: mute}
+}
+
+// outlived counts the holds that ended after their lease; "" if no lease is known.
+func outlived(rs []result) string {
+	var sum scenario.LeasedHolds
+	for _, r := range rs {
+		if l := r.Leased; l != nil {
+			sum.Holds, sum.Outlived, sum.WorstNS = sum.Holds+l.Holds, sum.Outlived+l.Outlived, max(sum.WorstNS, l.WorstNS)
+		}
+	}
+	switch {
+	case sum.Holds == 0:
+		return ""
+	case sum.Outlived == 0:
+		return fmt.Sprintf("0 of %s", count(sum.Holds))
+	}
+	return fmt.Sprintf("%s of %s, by up to %s", count(sum.Outlived), count(sum.Holds), nanos(float64(sum.WorstNS)))
+}
+
+// leaseLine states how many holds outlived their lease, for the recipes with such
+// holds.
+func leaseLine(e *experiment) []string {
+	var parts []string
+	for _, name := range e.rows {
+		rs := done(e.of(name))
+		if slices.ContainsFunc(rs, func(r result) bool { return r.Leased != nil && r.Leased.Outlived > 0 }) {
+			parts = append(parts, name+" ("+outlived(rs)+")")
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"Holds that outlived their lease: " + list(parts) + "."}
 }
 
 // faultLines states whether other clients were granted the key during the fault.

@@ -155,13 +155,15 @@ type totals struct {
 	begun                         int64 // acquires of arrivals that were due in the window
 	free                          idleTime
 	lostAt                        map[history.Attempt]int64 // when the lock reported a loss
+	leaseEnds                     map[history.Attempt]int64 // of the holds of now
+	leased                        scenario.LeasedHolds
 }
 
 func newTotals(d *derivation) *totals {
 	length := d.samples.End - d.samples.Start
 	return &totals{
 		d: d, series: newSeries(), perSecond: make([]int64, (length+int64(time.Second)-1)/int64(time.Second)), perClient: map[uint32]int64{},
-		open: map[history.Attempt]bool{}, doubted: map[history.Attempt]bool{}, lostAt: map[history.Attempt]int64{},
+		open: map[history.Attempt]bool{}, doubted: map[history.Attempt]bool{}, lostAt: map[history.Attempt]int64{}, leaseEnds: map[history.Attempt]int64{},
 		free: idleTime{start: d.samples.Start, end: d.samples.End},
 	}
 }
@@ -179,8 +181,33 @@ func (t *totals) add(c *history.Call) {
 		t.releases++
 		t.series.release.add(d.second(c.Return), c.Return-c.Invoke)
 	}
+	t.lease(c)
 	if asks(c) {
 		t.asked(c)
+	}
+}
+
+// lease compares the end of a hold with that of its lease, as its client knew it. A
+// session's end is not known in advance, nor that of a lease which the recipe renewed
+// in the background.
+func (t *totals) lease(c *history.Call) {
+	switch {
+	case t.d.info.Bound != impls.BoundTTL:
+	case c.LeaseEnd == 0 && c.Outcome == history.Extended:
+		delete(t.leaseEnds, c.Attempt)
+	case c.LeaseEnd != 0 && (c.Outcome == history.Held || c.Outcome == history.Extended):
+		t.leaseEnds[c.Attempt] = max(c.LeaseEnd, t.leaseEnds[c.Attempt])
+	case c.Kind == history.KindRelease, c.Kind == history.KindCleanup, c.Kind == history.KindLost:
+		end, ok := t.leaseEnds[c.Attempt]
+		delete(t.leaseEnds, c.Attempt)
+		if !ok || !t.d.within(c.Invoke) {
+			return
+		}
+		t.leased.Holds++
+		if c.Invoke > end {
+			t.leased.Outlived++
+			t.leased.WorstNS = max(t.leased.WorstNS, c.Invoke-end)
+		}
 	}
 }
 

@@ -88,6 +88,9 @@ func derive(in *input) (scenario.Result, *allSeries, error) {
 		return d.result, nil, err
 	}
 	d.takeover()
+	if l := d.totals.leased; l.Holds > 0 {
+		d.result.Leased = &l
+	}
 	if err := d.judge(survey); err != nil {
 		return d.result, nil, err
 	}

@@ -112,6 +112,9 @@ type Result struct {
 	// in the queue for longer. Null: the recipe has no queue that shows.
 	OrderInversions *int64         `json:"order_inversions"`
 	Takeover        *TakeoverTimes `json:"takeover"` // null: no holder was killed
+	// Leased has the holds whose end was compared with that of their lease; absent
+	// if no hold had a lease whose end its client knew.
+	Leased *LeasedHolds `json:"leased,omitempty"`
 
 	// CodeLines is the size of the recipe's code. Null: it is not one of ours.
 	CodeLines *CodeLines `json:"code_lines"`
@@ -141,6 +144,14 @@ type Latency struct {
 	Max   int64   `json:"max"`
 	Mean  float64 `json:"mean"`
 	Count int64   `json:"count"`
+}
+
+// LeasedHolds counts the holds with a lease that ended within the window.
+type LeasedHolds struct {
+	Holds    int64 `json:"holds"`
+	Outlived int64 `json:"outlived"` // that ended after their lease
+	// WorstNS is by how much the worst of them outlived its lease.
+	WorstNS int64 `json:"worst_ns"`
 }
 
 // CodeLines counts lines of code, without comments, blank lines and tests.

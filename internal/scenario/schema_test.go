@@ -89,6 +89,7 @@ func filled() scenario.Document {
 				Holds: 2, Granted: 1, BoundNS: 1, FromDeath: latency, Lifetime: latency, UnansweredNS: 1,
 				Each: []scenario.OneTakeover{{Key: 1, FromDeathNS: 1, LifetimeNS: 2}},
 			},
+			Leased:     &scenario.LeasedHolds{Holds: 2, Outlived: 1, WorstNS: 5},
 			CodeLines:  &scenario.CodeLines{Recipe: 1, Shared: 2},
 			Properties: []scenario.Property{{Property: "exclusive", Claim: "prop-exclusive", Promised: scenario.Yes, Measured: scenario.No, Evidence: text}},
 			Safety: scenario.Safety{
