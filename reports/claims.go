@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/claims"
@@ -17,10 +18,17 @@ import (
 // in dirs, all of the suite "claims".
 func Claims(dirs, ids []string) ([]claims.Decision, error) {
 	var runs []claims.Run
+	seen := map[time.Time]bool{}
 	for _, dir := range dirs {
 		r, err := load(dir)
 		if err != nil {
 			return nil, err
+		}
+		// One run under two names (results/latest) is not two repeats.
+		if started := r.doc.Started; seen[started] {
+			continue
+		} else if !started.IsZero() {
+			seen[started] = true
 		}
 		if r.doc.Suite != claims.Suite {
 			return nil, fmt.Errorf("%s is a run of the suite %q: only the suite %q decides claims; run lockbench run %[3]s", dir, r.doc.Suite, claims.Suite)

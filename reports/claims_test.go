@@ -88,6 +88,16 @@ func TestClaimsNameTheFoldersOfSeveralRuns(t *testing.T) {
 	if got := list[0].Parts[0].Scenarios; len(got) != 6 || got[3] != filepath.ToSlash(b)+"/scenarios/late-release-redis-token-4c-r1" {
 		t.Errorf("scenarios: %v", got)
 	}
+	d := claimsDoc()
+	d.Started = time.Unix(1e9, 0)
+	one := written(t, d)
+	link := filepath.Join(t.TempDir(), "latest")
+	if err := os.Symlink(one, link); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Claims([]string{one, link}, []string{"redis-token-lua"}); err != nil || len(again[0].Parts[0].Scenarios) != 3 {
+		t.Errorf("a run under two names: %v, %v", again, err)
+	}
 	var text strings.Builder
 	if err := ClaimsText(&text, list, TextOptions{}); err != nil || !strings.Contains(text.String(), "1 claim: 1 confirmed") {
 		t.Errorf("%v:\n%s", err, text.String())

@@ -62,6 +62,8 @@ func metrics() map[string]Metric {
 		"server_cpu":           {unitNumber, func(r Result) (float64, bool) { return optional(r.ServerCPU) }},
 		"client_cpu":           {unitNumber, func(r Result) (float64, bool) { return optional(r.ClientCPU) }},
 		"requests_per_cpu_s":   {unitRate, requestsPerCPU},
+		"outage":               {unitTime, outage},
+		"granted_to_others":    {unitNumber, grantedToOthers},
 		"overlap":              {unitTime, func(r Result) (float64, bool) { return float64(r.Safety.OverlapNS), judged(r) }},
 		"unsafe":               {unitNumber, unsafeShare},
 		"code_lines":           {unitNumber, func(r Result) (float64, bool) { return codeLines(r, false) }},
@@ -110,6 +112,26 @@ func requestsPerCPU(r Result) (float64, bool) {
 		return 0, false
 	}
 	return 1000 * *r.RequestsPerAcquire / *r.ServerCPU, true
+}
+
+// outage is the longest time without a grant of a key that a fault touched, whether
+// clients waited meanwhile or were refused.
+func outage(r Result) (longest float64, known bool) {
+	for _, f := range r.Faults {
+		longest = max(longest, float64(f.OutageNS))
+	}
+	return longest, longest > 0
+}
+
+// grantedToOthers counts the faults during which another client was granted a key
+// of the client that they hit.
+func grantedToOthers(r Result) (n float64, known bool) {
+	for _, f := range r.Faults {
+		if f.OthersGrantedNS > 0 {
+			n++
+		}
+	}
+	return n, len(r.Faults) > 0
 }
 
 func judged(r Result) bool { return r.Safety.Verdict == Safe || r.Safety.Verdict == Unsafe }

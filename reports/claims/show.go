@@ -141,7 +141,7 @@ func (e evidence) show(k Check) Part {
 		return p
 	}
 	if t.least < k.needs() {
-		p.Reason = tooFew(t.least, k.needs(), k.Of, t.undecided)
+		p.Reason = seen + "; " + tooFew(t.least, k.needs(), k.Of, t.undecided)
 		return p
 	}
 	p.Reason = seen
