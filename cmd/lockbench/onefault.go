@@ -20,7 +20,7 @@ type wholeFault struct {
 	Name string `json:"name"` // leader-kill, or kill
 	listedFault
 	Parameters []scenario.Entry `json:"parameters"`
-	Support    []support        `json:"sufferers"`
+	Support    []support        `json:"support"`
 }
 
 // support describes whether the servers of a backend support a fault.
@@ -185,7 +185,7 @@ func (f wholeFault) print(b *strings.Builder, width int) {
 		subject = ""
 	}
 	for _, can := range []bool{true, false} {
-		subject := map[bool]string{true: "suffered by", false: "not by"}[can]
+		subject := map[bool]string{true: "supported by", false: "not by"}[can]
 		for _, s := range f.Support {
 			if (s.Why == "") != can {
 				continue
