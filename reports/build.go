@@ -36,7 +36,6 @@ func build(r run) *content {
 	add(b.openLoop(es))
 	add(b.takeover(es))
 	add(b.faults(es))
-	add(b.failed(es))
 	add(b.safety(es))
 	add(b.thresholds(es))
 	add(b.controls(es))
