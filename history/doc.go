@@ -10,8 +10,8 @@
 // read key by key (ReadKeyed), and one that was made in memory is written by
 // Save.
 //
-// It may import the standard library, golang.org/x/sys and a compression library
-// only: everything else in lockbench stands above it.
+// It may import the standard library, golang.org/x and a compression library only:
+// everything else in lockbench stands above it.
 //
 // # What a history survives
 //

@@ -1,12 +1,15 @@
 package history
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"runtime"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Keyed is a history taken apart by key, so that one that is larger than memory
@@ -186,15 +189,16 @@ func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 	next := make(chan *spool)
 	errs := make([]error, min(runtime.GOMAXPROCS(0), spools))
 	var wg sync.WaitGroup
-	room := newRoom(atOnce)
+	room := semaphore.NewWeighted(atOnce)
 	for i := range errs {
 		wg.Go(func() {
 			for p := range next {
-				taken := room.take(p.calls)
+				n := int64(min(p.calls, atOnce))
+				_ = room.Acquire(context.Background(), n) // fails only when the context ends
 				if errs[i] == nil {
 					errs[i] = k.visit(p, begin)
 				}
-				room.give(taken)
+				room.Release(n)
 			}
 		})
 	}
@@ -215,40 +219,6 @@ func (k *Keyed) Keys(begin func(key uint32, calls int) KeyVisitor) error {
 // atOnce bounds how many calls the keys that are visited at the same time have
 // together, unless those of one file are more already.
 const atOnce = 6 << 20
-
-// room is what goroutines share.
-type room struct {
-	mu    sync.Mutex
-	freed *sync.Cond
-	all   int
-	left  int
-}
-
-func newRoom(all int) *room {
-	r := &room{all: all, left: all}
-	r.freed = sync.NewCond(&r.mu)
-	return r
-}
-
-// take waits until there is room for n, or for all that there ever is, and
-// returns how much it took.
-func (r *room) take(n int) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n = min(n, r.all)
-	for r.left < n {
-		r.freed.Wait()
-	}
-	r.left -= n
-	return n
-}
-
-func (r *room) give(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left += n
-	r.freed.Broadcast()
-}
 
 // visit shows a spool's calls to its keys' visitors, as often as they want.
 func (k *Keyed) visit(p *spool, begin func(key uint32, calls int) KeyVisitor) error {

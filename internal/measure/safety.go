@@ -36,15 +36,19 @@ func (d *derivation) judge(survey *checker.Survey) error {
 	return d.surround(rep.Witnesses)
 }
 
-// Promised returns the guarantees that a scenario's lock is judged by, as far as
-// they follow from the recipe and the scenario. Events of the run play no part.
-func Promised(s scenario.Scenario, info impls.Info) checker.Options {
+// promised returns the guarantees that the lock is judged by, and what is known of
+// the run.
+func (d *derivation) promised() checker.Options {
+	s, info := d.scenario, d.info
 	o := checker.Options{
 		Leased: info.Bound.Leased(), Fencing: info.FencedOn(s.Topology), Reentrant: s.Workload.Kind == scenario.Reentrant,
 		ReleaseIgnoresOwner: info.Properties != nil && !info.Promises(impls.Symmetric),
 		// Recipes with several servers or a queue reject a try in favour of a
 		// client that does not hold the lock yet.
 		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),
+
+		End: d.samples.End, Paused: d.paused(), Died: d.deathList(), Suspects: d.suspects(),
+		FaultMissed: d.missed, Incomplete: d.incomplete(),
 	}
 	if info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack
@@ -58,14 +62,6 @@ func Promised(s scenario.Scenario, info impls.Info) checker.Options {
 	if info.Polls && o.Takeover > 0 {
 		o.Takeover += s.Poll.Max
 	}
-	return o
-}
-
-// promised returns the guarantees that the checker judges by.
-func (d *derivation) promised() checker.Options {
-	o := Promised(d.scenario, d.info)
-	o.End, o.Paused, o.Died, o.Suspects = d.samples.End, d.paused(), d.deathList(), d.suspects()
-	o.FaultMissed, o.Incomplete = d.missed, d.incomplete()
 	return o
 }
 
