@@ -179,7 +179,9 @@ func newAxis(calls, proof []scenario.WitnessCall, faults []scenario.FaultResult)
 	for _, c := range calls {
 		add(c.InvokeNS)
 		add(answered(c))
-		add(c.LeaseEndNS)
+		if outlives(calls, c) {
+			add(c.LeaseEndNS)
+		}
 	}
 	for _, f := range faults {
 		add(f.InjectedNS)
@@ -263,7 +265,7 @@ func bars(c, late scenario.WitnessCall, calls []scenario.WitnessCall, x axis) []
 	if until := holdEnd(calls, c); x.shows(end, until) {
 		out = append(out, x.stretch("holding", end, until, "holds the lock"))
 	}
-	if c.LeaseEndNS != 0 && x.shows(c.LeaseEndNS, c.LeaseEndNS) {
+	if outlives(calls, c) && x.shows(c.LeaseEndNS, c.LeaseEndNS) {
 		out = append(out, x.stretch("lease", c.LeaseEndNS, c.LeaseEndNS, "its lease ends at "+stamp(c.LeaseEndNS)))
 	}
 	return out
@@ -373,6 +375,12 @@ func holdEnd(calls []scenario.WitnessCall, grant scenario.WitnessCall) int64 {
 		}
 	}
 	return end
+}
+
+// outlives reports whether a hold ends after its lease: before that, the end of a
+// lease means nothing.
+func outlives(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
+	return granted(c) && c.LeaseEndNS != 0 && c.LeaseEndNS < holdEnd(calls, c)
 }
 
 // has reports whether a timeline has a band or a bar with an id.

@@ -37,7 +37,8 @@ func late() (scenario.Witness, []scenario.FaultResult) {
 
 func TestTimelineOfTheSecondsAround(t *testing.T) {
 	w, faults := late()
-	w.Calls[0].LeaseEndNS = 6100 * msec
+	w.Calls[0].LeaseEndNS = 6100 * msec // before its release
+	w.Calls[1].LeaseEndNS = 6990 * msec // after it
 	p, ok := drawTimeline("s1", []scenario.Witness{w}, faults)
 	if !ok {
 		t.Fatal("no timeline")
