@@ -162,6 +162,7 @@ func TestMySQLClock(t *testing.T) {
 // TestClocksWithoutEffect: servers that use another clock keep their time, and the
 // error is ErrUnsupported where the clock cannot be set.
 func TestClocksWithoutEffect(t *testing.T) {
+	t.Parallel()
 	t.Run("memcached", func(t *testing.T) {
 		t.Parallel()
 		c := clocked(t, "memcached", nil)

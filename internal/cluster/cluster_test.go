@@ -20,6 +20,7 @@ import (
 )
 
 func TestSingle(t *testing.T) {
+	t.Parallel()
 	for backend, want := range map[string]struct {
 		durability string
 		settings   []string
@@ -98,6 +99,7 @@ func TestSideBySide(t *testing.T) {
 }
 
 func TestQuorum(t *testing.T) {
+	t.Parallel()
 	for backend, settings := range map[string]map[string]string{
 		"etcd":      nil,
 		"zookeeper": clustertest.FastZooKeeper(),
@@ -126,6 +128,7 @@ func TestQuorum(t *testing.T) {
 
 // The caller's settings are applied, and the settings read back are the server's.
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ backend, name, value, readBack, want, durability string }{
 		{"redis", "appendonly", "yes", "appendonly", "yes", "appendonly=yes appendfsync=everysec save=3600 1 300 100 60 10000"},
 		{"redis", "save", "", "save", "", `appendonly=no save=""`},
@@ -153,6 +156,7 @@ func TestSettings(t *testing.T) {
 
 // The error for a server that cannot start has the last lines of its log.
 func TestServerThatCannotStart(t *testing.T) {
+	t.Parallel()
 	for backend, tt := range map[string]struct{ name, value, words string }{
 		"redis":     {"appendfsync", "sometimes", "appendfsync"},
 		"etcd":      {"no-such-flag", "1", "no-such-flag"},
@@ -230,6 +234,7 @@ func TestNamedByTheEnvironment(t *testing.T) {
 
 // A folder laid out as Apache's archive is: lib/ with versioned jars.
 func TestZooKeeperFromAFolder(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsServers(t, "zookeeper")
 	b, err := cluster.Find("zookeeper", "")
 	if err != nil {
@@ -268,6 +273,7 @@ func TestStartIsInterrupted(t *testing.T) {
 
 // Counters show the clients' requests and none of our own.
 func TestCounters(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		backend string
 		use     func(t *testing.T, c *cluster.Cluster)

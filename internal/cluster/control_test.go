@@ -19,6 +19,7 @@ import (
 // TestKillAndRestart: a killed server is gone and named in the error; one that is
 // started again has its old address and the data that its kind keeps.
 func TestKillAndRestart(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		backend  string
 		settings map[string]string
@@ -94,6 +95,7 @@ func TestKillAndRestart(t *testing.T) {
 // TestMinorityKilled: without a minority the others serve, and the dead serve
 // again when they are back.
 func TestMinorityKilled(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		backend  string
 		settings map[string]string

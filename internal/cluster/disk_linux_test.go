@@ -21,6 +21,7 @@ import (
 // TestSlowDisk: a flush takes as long as specified, by either means; and a disk
 // that is fast again delays no flush, not even one under way.
 func TestSlowDisk(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, backend string
 		clock         bool // started with the library

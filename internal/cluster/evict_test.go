@@ -16,6 +16,7 @@ import (
 // TestRedisEvicts: a lock is evicted before its TTL ends, the next client gets it,
 // and neither fillers nor settings of ours remain.
 func TestRedisEvicts(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"", "volatile-ttl", "allkeys-lru", "allkeys-random"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +88,7 @@ func TestRedisKeeps(t *testing.T) {
 
 // TestMemcachedEvicts: the same, for locks of several sizes.
 func TestMemcachedEvicts(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		size     int
@@ -165,6 +167,7 @@ func TestMemcachedEvictsWhatIsWanted(t *testing.T) {
 // TestEvictionGivenUp: a context that ends the filling does not end the removal of
 // the fillers.
 func TestEvictionGivenUp(t *testing.T) {
+	t.Parallel()
 	for backend, tt := range map[string]struct{ lock, filled, none string }{
 		"redis":     {"SET lock a NX PX 600000\r\n", "DBSIZE\r\n", ":1"},
 		"memcached": {"add lock 0 600 1\r\n1\r\n", "mg lockbench-filler-00000010\r\n", "EN"},

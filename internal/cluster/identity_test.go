@@ -15,6 +15,7 @@ import (
 
 // A server that another run started on our port must not pass for ours.
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsServers(t)
 	for _, name := range Backends() {
 		t.Run(name, func(t *testing.T) {

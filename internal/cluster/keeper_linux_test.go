@@ -85,6 +85,7 @@ func decided(c *cluster.Cluster, what string) bool {
 // off, and the old primary becomes its replica when it is back, without the writes
 // that it accepted beside the new one.
 func TestKeeper(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		how      string
 		settings map[string]string

@@ -16,6 +16,7 @@ import (
 // TestLeaderOfQuorum: while the leader is dead or paused there is none until the
 // others have elected one; back again, the old leader follows.
 func TestLeaderOfQuorum(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		backend  string
 		nodes    int
@@ -56,6 +57,7 @@ func TestLeaderOfQuorum(t *testing.T) {
 
 // TestNoMajority: the rest of a quorum has no leader.
 func TestNoMajority(t *testing.T) {
+	t.Parallel()
 	for backend, settings := range map[string]map[string]string{"etcd": nil, "zookeeper": clustertest.FastZooKeeper()} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
@@ -200,6 +202,7 @@ func TestSharded(t *testing.T) {
 // TestPause: a paused server stops with all its threads, answers no client until
 // it goes on, and has lost no data.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	for backend, settings := range map[string]map[string]string{
 		"redis": nil, "memcached": nil, "etcd": nil, "mysql": nil, "zookeeper": clustertest.FastZooKeeper(),
 	} {

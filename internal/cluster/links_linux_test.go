@@ -43,6 +43,7 @@ func lift(t *testing.T, c *cluster.Cluster, id string) faultnet.Effect {
 // no client; back again, it follows. This also holds for five members, where a
 // follower that is cut off with it does not help it.
 func TestCutLeader(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		backend  string
 		nodes    int

@@ -42,6 +42,7 @@ func drain(t *testing.T, c *cluster.Cluster, node int) {
 // renewed and released, and afterwards everything is as it was. A redis that may
 // evict does not.
 func TestRedisFull(t *testing.T) {
+	t.Parallel()
 	const compare = "if redis.call('GET',KEYS[1])~='a' then return 0 end return redis.call('PEXPIRE',KEYS[1],600000)"
 	for name, settings := range map[string]map[string]string{
 		"as it is": nil, "may evict": {"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"},
@@ -150,6 +151,7 @@ func TestEtcdFullCounts(t *testing.T) {
 // TestNotFull: a server that refuses nothing for lack of space does not count as
 // full, and the attempt leaves nothing behind.
 func TestNotFull(t *testing.T) {
+	t.Parallel()
 	t.Run("replica", func(t *testing.T) {
 		t.Parallel()
 		c := clustertest.Start(t, "redis", "replicated")

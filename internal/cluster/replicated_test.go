@@ -153,6 +153,7 @@ func TestRedisSettings(t *testing.T) {
 // TestRedisFailover: after the kill or the pause of a master another one leads,
 // and the old one follows it when it is back.
 func TestRedisFailover(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"kill", "pause", "asked"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

@@ -112,6 +112,7 @@ func TestSettingsDecideSupport(t *testing.T) {
 
 // TestFlush: all keys are gone afterwards, and the server serves.
 func TestFlush(t *testing.T) {
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		c := clustertest.Start(t, "redis", "single")

@@ -66,6 +66,7 @@ func checkLeader(t *testing.T, c *Cluster, want int) {
 // TestEtcdVotes: a member that was cut off and still reports that it leads is not
 // the leader, nor is one that others name but that does not report it.
 func TestEtcdVotes(t *testing.T) {
+	t.Parallel()
 	type vote struct{ leader, term int } // leader 0: none
 	for name, tt := range map[string]struct {
 		votes []vote
@@ -107,6 +108,7 @@ func TestEtcdVotes(t *testing.T) {
 // TestZooKeeperVotes: of two servers that report that they lead, the one with the
 // later epoch leads, if a majority is in step with it.
 func TestZooKeeperVotes(t *testing.T) {
+	t.Parallel()
 	type vote struct {
 		mode    string
 		epoch   int
