@@ -22,7 +22,7 @@ bench: build ## from nothing to a report: install what is missing, run the quick
 	$(BIN)/lockbench run
 
 test: servers-test lint ## everything that CI runs, ending in go test's own output
-	$(GO) test ./checker
+	$(GO) test ./checker ./history
 	$(GO) test -race -timeout 15m ./...
 
 short: ## the tests that need no server and few minutes, and a summary of what they leave out

@@ -116,7 +116,7 @@ func TestAccidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(accidents)) { // in one order, for rnd's sake
 		accident := accidents[name]
 		t.Run(name, func(t *testing.T) {
-			for i := range 3000 {
+			for i := range 3000 / oneIn {
 				n := 1 + rnd.IntN(3*slotSize)
 				if i%3 == 0 {
 					n = slotSize * (1 + rnd.IntN(3))
