@@ -22,8 +22,10 @@ bench: build ## from nothing to a report: install what is missing, run the quick
 	$(BIN)/lockbench run
 
 test: servers-test lint ## everything that CI runs, ending in go test's own output
-	$(GO) test ./checker ./history
-	$(GO) test -race -timeout 15m ./...
+	$(GO) test -vet=off ./checker ./history
+	# Tests with servers mostly wait: for leases to end, and for elections. So more
+	# of them run side by side than there are CPUs.
+	$(GO) test -vet=off -race -timeout 15m -p 3 -parallel 6 ./...
 
 short: ## the tests that need no server and few minutes, and a summary of what they leave out
 	@mkdir -p $(BIN); $(GO) test -short -v ./... >$(BIN)/short.log 2>&1; code=$$?; \
