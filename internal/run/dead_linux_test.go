@@ -143,7 +143,9 @@ func TestPauseOfTwoClientsIsRefused(t *testing.T) {
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
 		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(100 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-			TTL: scenario.Duration(time.Second), Duration: long, Warmup: scenario.Duration(100 * time.Millisecond)},
+			// A key counts as stuck once it was free for longer than the lease: a long
+			// one, so that no stall of the machine is that.
+			TTL: scenario.Duration(10 * time.Second), Duration: long, Warmup: scenario.Duration(100 * time.Millisecond)},
 	})
 	list[0].Workers = 2
 	o := options(t, list)

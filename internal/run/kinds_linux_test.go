@@ -175,7 +175,7 @@ func TestLoads(t *testing.T) {
 // lock.
 func TestHolderKill(t *testing.T) {
 	t.Parallel()
-	ttl := scenario.Duration(time.Second)
+	ttl := scenario.Duration(2 * time.Second)
 	out := try(t, []trial{
 		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}},
 			func(t *testing.T, r scenario.Result) {
@@ -242,7 +242,7 @@ func TestHolderKill(t *testing.T) {
 // is a miss.
 func TestStepFaults(t *testing.T) {
 	t.Parallel()
-	ttl := scenario.Duration(time.Second)
+	ttl := scenario.Duration(4 * time.Second)
 	at := scenario.Duration(200 * time.Millisecond)
 	effective := func(t *testing.T, r scenario.Result) {
 		if len(r.Faults) != 1 || r.Faults[0].Status != "effective" {
@@ -259,7 +259,7 @@ func TestStepFaults(t *testing.T) {
 	short[0].For = scenario.Duration(500 * time.Millisecond)
 	out := try(t, []trial{
 		{"pause", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: short, Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}}, effective},
-		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: long}}, effective},
+		{"kill", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "waiting"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}}, effective},
 		// The recipe has the step of those that are woken, and polls. The fault waits
 		// for it until the end.
 		{"no client", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: spec("step-kill", "woken"), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: scenario.Duration(300 * time.Millisecond), Duration: scenario.Duration(2500 * time.Millisecond)}}, func(t *testing.T, r scenario.Result) {
