@@ -26,6 +26,7 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				if lanes > 1 && !sc.Alone && res.Status != scenario.StatusMissing {
 					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
 				}
+				r.Known.Mark(&res)
 				results[i] = res
 				r.Progress.Done(res)
 				t.done(i)
