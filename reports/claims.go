@@ -87,7 +87,7 @@ func (b *builder) claims() section {
 		anchors[path.Join(scenario.DirScenarios, r.Name)] = b.anchor(r)
 	}
 	s := claimsSection(list, anchors)
-	s.Lead = claims.Counts(list) + ". Each rule was written before the run. A claim is inconclusive where a scenario is missing, a fault missed, or the effect within the spread of the repeats."
+	s.Lead = claims.Counts(list) + ". A claim is inconclusive where a scenario is missing, a fault missed, or the effect within the spread of the repeats."
 	return s
 }
 

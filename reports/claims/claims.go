@@ -1,7 +1,7 @@
 // Package claims decides what the documents that this project began with say
 // about locks. Each of their claims is an entry of claims.yaml: its experiment,
-// which scenarios of the suite "claims" carry out, and its rule, written before
-// any run. Decide applies the rules to the results of runs. A claim is confirmed
+// which scenarios of the suite "claims" carry out, and its rule, which judges
+// later runs. Decide applies the rules to the results of runs. A claim is confirmed
 // or refuted by measured scenarios only; whatever is missing, missed or unknown
 // makes it inconclusive, with the reason.
 package claims
