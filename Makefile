@@ -12,8 +12,6 @@ endif
 # staticcheck is pinned here; it is not a dependency of lockbench.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-space := $(subst ,, )
-
 .PHONY: bench test short servers servers-test build release lint fuzz perf prove-heal clean help
 
 help: ## list the targets
@@ -23,13 +21,9 @@ bench: build ## from nothing to a report: install what is missing, run the quick
 	-@sh tools/servers.sh
 	$(BIN)/lockbench run
 
-# Packages that start no goroutine, which imports_test.go checks: the race detector
-# makes their tests several times as slow, and has nothing to find.
-SEQUENTIAL := reports reports/advise reports/claims reports/compare internal/scenario suites tools/plainenglish
-
 test: servers-test lint ## everything that CI runs, ending in go test's own output
-	$(GO) test -vet=off ./checker ./history $(SEQUENTIAL:%=./%)
-	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/($(subst $(space),|,$(SEQUENTIAL)))$$')
+	$(GO) test -vet=off ./checker ./history
+	$(GO) test -vet=off -race -timeout 15m ./...
 
 short: ## the tests that need no server and few minutes, and a summary of what they leave out
 	@mkdir -p $(BIN); $(GO) test -short -v ./... >$(BIN)/short.log 2>&1; code=$$?; \

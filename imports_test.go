@@ -2,13 +2,7 @@ package lockbench
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -109,36 +103,5 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 	if seen < len(layers)/2 {
 		t.Fatalf("go list named only %d packages of ours: the check checks nothing", seen)
-	}
-}
-
-// The packages that make test runs without the race detector start no goroutine.
-func TestSequentialPackagesStartNoGoroutine(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := regexp.MustCompile(`(?m)^SEQUENTIAL := (.*)$`).FindSubmatch(makefile)
-	if list == nil {
-		t.Fatal("the Makefile has no list SEQUENTIAL")
-	}
-	for _, dir := range strings.Fields(string(list[1])) {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("package %s has no files (%v)", dir, err)
-		}
-		for _, name := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				method, _ := n.(*ast.SelectorExpr)
-				if _, starts := n.(*ast.GoStmt); starts || method != nil && method.Sel.Name == "Go" {
-					t.Errorf("%s starts a goroutine: take %s off SEQUENTIAL in the Makefile", name, dir)
-				}
-				return true
-			})
-		}
 	}
 }
