@@ -8,13 +8,6 @@ import (
 	"testing"
 )
 
-func TestTextOfThisModuleIsPlainEnglish(t *testing.T) {
-	var out strings.Builder
-	if err := check(&out, "../..", "", false, false); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
-	}
-}
-
 func TestFind(t *testing.T) {
 	for _, test := range []struct {
 		path, text string
