@@ -90,6 +90,8 @@ func derive(in *input) (scenario.Result, *allSeries, error) {
 	d.takeover()
 	if l := d.totals.leased; l.Holds > 0 {
 		d.result.Leased = &l
+	} else {
+		d.unmeasured("leased", "no hold that ended within the window had a lease whose end its client knew")
 	}
 	if err := d.judge(survey); err != nil {
 		return d.result, nil, err

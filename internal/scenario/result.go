@@ -112,8 +112,8 @@ type Result struct {
 	// in the queue for longer. Null: the recipe has no queue that shows.
 	OrderInversions *int64         `json:"order_inversions"`
 	Takeover        *TakeoverTimes `json:"takeover"` // null: no holder was killed
-	// Leased has the holds whose end was compared with that of their lease; absent
-	// if no hold had a lease whose end its client knew.
+	// Leased has the holds whose end was compared with that of their lease; absent,
+	// with a reason in Unmeasured, if no hold had a lease whose end its client knew.
 	Leased *LeasedHolds `json:"leased,omitempty"`
 
 	// CodeLines is the size of the recipe's code. Null: it is not one of ours.
