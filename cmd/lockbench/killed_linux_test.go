@@ -211,6 +211,12 @@ func killOne(args []string, moment killMoment, delay time.Duration) (k killed, e
 	at := time.Now()
 	<-ended
 	k.after, k.processes = at.Sub(begun), len(started)
+	if len(started) == 0 {
+		// Its watchdog was not running yet, so its folder is for the next start.
+		if out, err := command("heal").CombinedOutput(); err != nil {
+			return k, fmt.Errorf("lockbench heal: %w: %s", err, out)
+		}
+	}
 	for {
 		left, err := leftBehind(temp, network, started)
 		if err != nil {
