@@ -24,8 +24,8 @@ func build(r run) *content {
 			c.Sections = append(c.Sections, s)
 		}
 	}
-	met := meet(d)
-	add(b.matrix(met))
+	byFault := groupByFault(d)
+	add(b.matrix(byFault))
 	add(b.claims())
 	add(b.servers())
 	add(b.properties())
@@ -39,7 +39,7 @@ func build(r run) *content {
 	add(b.safety(es))
 	add(b.thresholds(es))
 	add(b.controls(es))
-	c.Headlines = headlines(met)
+	c.Headlines = headlines(byFault)
 	c.Answers = answers(r, es)
 	b.tidy(c.Sections)
 	for _, w := range d.Warnings {

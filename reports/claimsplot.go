@@ -5,8 +5,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/claims"
@@ -45,12 +43,7 @@ func claimCurve(d claims.Decision, t claims.Table, ls map[string]look) figure {
 				p.Y.Max = max(p.Y.Max, s.Max*1.05)
 			}
 		}
-		if len(pts) == 0 {
-			continue
-		}
-		l := ls[name]
-		p.Add(&plotter.Line{XYs: pts, LineStyle: l.line()}, vertical{bars, draw.LineStyle{Color: l.color, Width: vg.Points(1)}}, &plotter.Scatter{XYs: pts, GlyphStyle: l.glyph(3)})
-		f.legend = append(f.legend, entry{name, l})
+		f.curve(p, name, ls[name], pts, bars)
 	}
 	if len(f.legend) == 0 {
 		return figure{}

@@ -116,9 +116,9 @@ func TestSafeIsNotAll(t *testing.T) {
 			r.Faults[0].LongestWaitNS, r.Faults[0].OutageNS = sec, 5*sec
 		}
 		if matrix {
-			m := meet(d)
+			m := groupByFault(d)
 			for fault, want := range map[string]string{"holder-pause": "stuck", "holder-cut": "broken", "leader-kill": "safe"} {
-				if got := newBuilder(run{doc: d}).met(m.runs[fault]["etcd/mutex"]).Text; got != want {
+				if got := newBuilder(run{doc: d}).faultCell(m.runs[fault]["etcd/mutex"]).Text; got != want {
 					t.Errorf("%s: the matrix has %q, want %q", fault, got, want)
 				}
 			}

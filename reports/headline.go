@@ -21,7 +21,7 @@ const manyHeadlines = 4
 // headlines has a line for each fault, or for all faults together if there are many,
 // and one for the scenarios without faults. It compares locks by the faults that all
 // of them met.
-func headlines(m met) []headline {
+func headlines(m resultsByFault) []headline {
 	var out []headline
 	faults := slices.DeleteFunc(slices.Clone(m.faults), func(f string) bool { return f == noFault || len(m.under(f)) == 0 })
 	common := m.common()

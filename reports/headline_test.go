@@ -44,7 +44,7 @@ func TestHeadlines(t *testing.T) {
 		{"many faults, all safe", []result{run("a", scenario.Safe, scenario.Live, 0, "f1"), run("a", scenario.Safe, scenario.Live, 0, "f2"), run("a", scenario.Safe, scenario.Live, 0, "f3"), run("a", scenario.Safe, scenario.Live, 0, "f4")},
 			[]headline{{"The one lock kept one holder at a time under all 4 faults.", good}}},
 	} {
-		got := headlines(meet(scenario.Document{Scenarios: c.runs}))
+		got := headlines(groupByFault(scenario.Document{Scenarios: c.runs}))
 		if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

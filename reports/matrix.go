@@ -11,16 +11,17 @@ import (
 // noFault heads the column of the contended scenarios without faults.
 const noFault = "no fault"
 
-// met has the results of locks by fault, noFault included. Controls are left out:
+// resultsByFault has the results of locks by fault, noFault included. Controls are left out:
 // they have a table of their own.
-type met struct {
+type resultsByFault struct {
 	locks, faults []string
 	runs          map[string]map[string][]result // by fault, by lock
 	untried       map[string]map[string]bool     // by lock: applicable faults that the run left out
 }
 
-func meet(d scenario.Document) met {
-	m := met{runs: map[string]map[string][]result{}, untried: map[string]map[string]bool{}}
+// groupByFault groups the contended results of a document.
+func groupByFault(d scenario.Document) resultsByFault {
+	m := resultsByFault{runs: map[string]map[string][]result{}, untried: map[string]map[string]bool{}}
 	for _, e := range experiments(loads(d.Scenarios)) {
 		name := noFault
 		switch {
@@ -54,7 +55,7 @@ func meet(d scenario.Document) met {
 	return m
 }
 
-func (m *met) add(fault, lock string) {
+func (m *resultsByFault) add(fault, lock string) {
 	if m.runs[fault] == nil {
 		m.runs[fault] = map[string][]result{}
 		m.faults = append(m.faults, fault)
@@ -65,7 +66,7 @@ func (m *met) add(fault, lock string) {
 }
 
 // tried are the faults that a lock met, and how many are applicable to it.
-func (m met) tried(lock string) (tried []string, applicable int) {
+func (m resultsByFault) tried(lock string) (tried []string, applicable int) {
 	for _, f := range m.faults {
 		switch {
 		case f == noFault:
@@ -80,7 +81,7 @@ func (m met) tried(lock string) (tried []string, applicable int) {
 }
 
 // common are the faults that every lock with a fault met: only these compare them.
-func (m met) common() []string {
+func (m resultsByFault) common() []string {
 	return slices.DeleteFunc(slices.Clone(m.faults), func(f string) bool {
 		return f == noFault || slices.ContainsFunc(m.locks, func(lock string) bool {
 			tried, _ := m.tried(lock)
@@ -90,7 +91,7 @@ func (m met) common() []string {
 }
 
 // under are the results of each lock under some faults.
-func (m met) under(faults ...string) map[string][]result {
+func (m resultsByFault) under(faults ...string) map[string][]result {
 	out := map[string][]result{}
 	for _, f := range faults {
 		for lock, rs := range m.runs[f] {
@@ -103,7 +104,7 @@ func (m met) under(faults ...string) map[string][]result {
 }
 
 // matrix has the worst result of every lock under every fault.
-func (b *builder) matrix(m met) section {
+func (b *builder) matrix(m resultsByFault) section {
 	s := section{Title: "RESULTS", Lead: "Each lock under each fault: the worst result of all its runs. Each cell links to its scenario."}
 	t := table{Head: "lock", Cols: []column{{Name: "verdict", Left: true}}, Filter: true}
 	partial := slices.ContainsFunc(m.locks, func(lock string) bool {
@@ -126,7 +127,7 @@ func (b *builder) matrix(m met) section {
 				cells = append(cells, cell{Text: "not tried", Class: mute, Hover: "left out of this run, for example by its budget"})
 				continue
 			}
-			cells = append(cells, b.met(rs))
+			cells = append(cells, b.faultCell(rs))
 		}
 		head := []cell{badge(all)}
 		if tried, applicable := m.tried(lock); partial {
@@ -178,8 +179,8 @@ func matrixKey(t table) string {
 	return strings.Join(out, " ")
 }
 
-// met is the result of one lock under one fault.
-func (b *builder) met(rs []result) cell {
+// faultCell is the result of one lock under one fault.
+func (b *builder) faultCell(rs []result) cell {
 	ran := done(rs)
 	switch {
 	case len(rs) == 0:

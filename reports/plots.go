@@ -238,6 +238,15 @@ type series struct {
 	of     func(row string, i int) []result
 }
 
+// curve adds a line with a bar at each point, unless it has no points.
+func (f *figure) curve(p *plot.Plot, name string, l look, pts plotter.XYs, bars spans) {
+	if len(pts) == 0 {
+		return
+	}
+	p.Add(&plotter.Line{XYs: pts, LineStyle: l.line()}, vertical{bars, draw.LineStyle{Color: l.color, Width: vg.Points(1)}}, &plotter.Scatter{XYs: pts, GlyphStyle: l.glyph(3)})
+	f.legend = append(f.legend, entry{name, l})
+}
+
 // draw completes f with the acquires per second.
 func (s series) draw(f figure, rows []string, ls map[string]look) figure {
 	if len(s.at) < 2 {
@@ -258,12 +267,7 @@ func (s series) draw(f figure, rows []string, ls map[string]look) figure {
 				lo, hi = min(lo, s.min), max(hi, s.max)
 			}
 		}
-		if len(pts) == 0 {
-			continue
-		}
-		l := ls[name]
-		p.Add(&plotter.Line{XYs: pts, LineStyle: l.line()}, vertical{bars, draw.LineStyle{Color: l.color, Width: vg.Points(1)}}, &plotter.Scatter{XYs: pts, GlyphStyle: l.glyph(3)})
-		f.legend = append(f.legend, entry{name, l})
+		f.curve(p, name, ls[name], pts, bars)
 	}
 	if len(f.legend) == 0 {
 		return figure{}
