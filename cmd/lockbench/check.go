@@ -192,7 +192,7 @@ func (a *app) checkScenarios(doc scenario.Document, dirs []string, o checking) e
 		} else if was := known[name]; was.Status == scenario.StatusInterrupted || was.Status == scenario.StatusFailed {
 			r.Status, r.Reason = was.Status, was.Reason
 		}
-		if r.AsExpected == nil || !*r.AsExpected {
+		if r.Fails() {
 			r.KnownFailure = known[name].KnownFailure
 		}
 		out.Scenarios = append(out.Scenarios, r)

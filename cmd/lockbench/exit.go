@@ -69,9 +69,6 @@ func judge(d scenario.Document) exitCode {
 	}
 	var failed, unsafe, inconclusive, slow bool
 	for _, r := range d.Scenarios {
-		if r.KnownFailure != "" {
-			continue
-		}
 		switch r.Status {
 		case scenario.StatusFailed:
 			failed = true
@@ -86,7 +83,7 @@ func judge(d scenario.Document) exitCode {
 		switch {
 		case r.AsExpected == nil:
 			inconclusive = true
-		case *r.AsExpected:
+		case *r.AsExpected, r.KnownFailure != "":
 		case surprisingSafety(r):
 			unsafe = true
 		default:

@@ -57,10 +57,11 @@ func (k KnownFailures) Unmatched(scenarios []Scenario) []string {
 	return list
 }
 
-// Mark notes in a result that its failure is known. An error of lockbench or of a
-// server, and a scenario that did not run, are not the failure of a lock.
+// Mark notes in a result that its failure is known. A scenario that decided nothing
+// or did not run, and an error of lockbench or of a server, are not the failure of a
+// lock.
 func (k KnownFailures) Mark(r *Result) {
-	if r.Status != StatusDone || !r.surprises() {
+	if !r.Fails() {
 		return
 	}
 	if i := slices.IndexFunc(k.entries, func(f knownFailure) bool { return f.names(r.Name) }); i >= 0 {
@@ -68,23 +69,26 @@ func (k KnownFailures) Mark(r *Result) {
 	}
 }
 
-// Gone lists the entries whose scenarios ran and did not fail.
+// Gone lists the entries whose scenarios ran and passed.
 func (k KnownFailures) Gone(results []Result) []string {
 	var list []string
 	for _, f := range k.entries {
-		ran, fails := 0, false
+		ran, passed := 0, 0
 		for _, r := range results {
 			if f.names(r.Name) && r.Status == StatusDone {
 				ran++
-				fails = fails || r.surprises()
+				if r.AsExpected != nil && *r.AsExpected {
+					passed++
+				}
 			}
 		}
-		if ran > 0 && !fails {
+		if ran > 0 && passed == ran {
 			list = append(list, fmt.Sprintf("known failure %s did not fail in this run: remove it from %s if it is fixed", f.pattern, k.file))
 		}
 	}
 	return list
 }
 
-// surprises reports whether an expectation was not met, or not decided.
-func (r Result) surprises() bool { return r.AsExpected == nil || !*r.AsExpected }
+// Fails reports whether the scenario ran and did not meet an expectation. One that
+// decided nothing does not fail, and does not pass either.
+func (r Result) Fails() bool { return r.Status == StatusDone && r.AsExpected != nil && !*r.AsExpected }
