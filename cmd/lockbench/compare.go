@@ -69,6 +69,9 @@ The exit code is 3 if an answer became worse, 5 if a good answer became unknown 
 
 func judgeComparison(c compare.Comparison) exitCode {
 	code := exitOK
+	if c.Compared == 0 {
+		code = exitInconclusive
+	}
 	for _, s := range c.Safety {
 		switch {
 		case s.Known != "" || s.Change == compare.Better:

@@ -122,7 +122,7 @@ func (o *outcome) undecided() []string {
 		if !surprising(r) {
 			continue
 		}
-		busy := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "machine busy") })
+		busy := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, scenario.WarnBusy) })
 		broken := r.Safety.Verdict == scenario.Unsafe && r.Expect.Verdict == scenario.Safe ||
 			r.Safety.Promise == scenario.Broken && r.Expect.Promise == scenario.Kept
 		if r.Status != scenario.StatusDone || !busy || broken {

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Beyond these a number depends more on the machine than on the lock.
@@ -28,11 +30,11 @@ func (d *derivation) warn() {
 	r := &d.result
 	if n := d.samples.End - d.samples.Start; n > 0 && d.cpus > 0 {
 		if share := float64(d.workerCPU()) / float64(n) / float64(d.cpus); share > saturatedShare {
-			d.warning("generator saturated: the workers used %.0f %% of the machine's %d CPUs, so the numbers may be theirs and not the lock's", 100*share, d.cpus)
+			d.warning(scenario.WarnSaturated+": the workers used %.0f %% of the machine's %d CPUs, so the numbers may be theirs and not the lock's", 100*share, d.cpus)
 		}
 	}
 	if b := d.samples.BusyCPU; b != nil && *b > busyShare {
-		d.warning("machine busy: %.0f %% of its CPU time was used", 100**b)
+		d.warning(scenario.WarnBusy+": %.0f %% of its CPU time was used", 100**b)
 	}
 	if a := r.Arrivals; a != nil && a.PacerLateNS > int64(pacerLate) {
 		d.warning("pacer late: one arrival in a hundred began more than %s after its time", length(a.PacerLateNS))

@@ -24,7 +24,7 @@ func (r *runner) all(ctx context.Context) []scenario.Result {
 				res := r.scenario(ctx, i, sc)
 				r.used(i)
 				if lanes > 1 && !sc.Alone && res.Status != scenario.StatusMissing {
-					res.Warnings = append(res.Warnings, fmt.Sprintf("up to %d scenarios ran side by side: its figures of speed were taken beside others", lanes))
+					res.Warnings = append(res.Warnings, fmt.Sprintf(scenario.WarnBeside+": up to %d at a time, so the figures of speed are not its own", lanes))
 				}
 				r.Known.Mark(&res)
 				results[i] = res

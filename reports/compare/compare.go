@@ -142,8 +142,8 @@ var answers = []struct {
 	{"liveness", []string{scenario.Stuck, scenario.Undecided, scenario.Live}, func(s scenario.Safety) string { return s.Liveness }},
 }
 
-// safety lists the answers that changed. One repeat without evidence makes the
-// others' good answers no worse: only if none is left is the answer unknown.
+// safety lists the answers that changed. Each is that of the worst repeat: unknown in
+// one is not the good answer of all.
 func (p pair) safety() []Safety {
 	var list []Safety
 	for _, a := range answers {
@@ -156,12 +156,7 @@ func (p pair) safety() []Safety {
 				}
 				counts[i]++
 			}
-			at := 1
-			if counts[0] > 0 {
-				at = 0
-			} else if counts[2] > 0 {
-				at = 2
-			}
+			at := slices.IndexFunc(counts, func(n int) bool { return n > 0 })
 			return at, fmt.Sprintf("%d of %d repeats", counts[at], len(rs))
 		}
 		from, fromRuns := worst(p.base)

@@ -134,7 +134,10 @@ func (c Comparison) headline() string {
 		}
 	}
 	safety := "safety unchanged"
-	if len(c.Safety) > 0 {
+	switch {
+	case c.Compared == 0:
+		return "nothing to compare: the runs have no scenario in common"
+	case len(c.Safety) > 0:
 		safety = fmt.Sprintf("safety: %d worse, %d unproven, %d better", n[Worse], n[Unproven], n[Better])
 	}
 	return fmt.Sprintf("%s; speed: %d of %d figures changed", safety, slower, c.Tests)

@@ -136,7 +136,7 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 // idle are the repeats whose figures are the lock's, and not those of a busy machine.
 func idle(rs []scenario.Result) []scenario.Result {
 	busy := func(w string) bool {
-		return strings.HasPrefix(w, "machine busy") || strings.HasPrefix(w, "generator saturated") || strings.Contains(w, "ran side by side")
+		return slices.ContainsFunc(scenario.BusyWarnings(), func(begin string) bool { return strings.HasPrefix(w, begin) })
 	}
 	var list []scenario.Result
 	for _, r := range rs {
