@@ -95,6 +95,7 @@ type Criterion struct {
 	// Counted replaces the metric by a count of what each recipe needs, by hand.
 	Counted map[string][]string `yaml:"counted"`
 	Counts  string              `yaml:"counts"` // smallest effect that counts
+	Repeats int                 `yaml:"repeats"`
 }
 
 // Curve is a metric of recipes over what varies in their scenarios.

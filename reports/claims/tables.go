@@ -59,7 +59,7 @@ func (r Rank) checks() ([]Check, error) {
 		}
 		for i, relation := range relations {
 			first, next := Set{In: by.In, Recipes: recipes[i : i+1]}, Set{In: by.In, Recipes: recipes[i+1 : i+2]}
-			k := Check{Compare: by.Metric, Of: first, To: next, counted: by.Counted}
+			k := Check{Compare: by.Metric, Of: first, To: next, counted: by.Counted, Repeats: by.Repeats}
 			switch relation {
 			case ">":
 				k.Least = by.Counts
@@ -70,9 +70,6 @@ func (r Rank) checks() ([]Check, error) {
 			}
 			if by.Best == "least" {
 				k.Of, k.To = k.To, k.Of
-			}
-			if strings.HasPrefix(by.Metric, "code_lines") {
-				k.Repeats = 1
 			}
 			k.Says = fmt.Sprintf("%s %s %s by %s (%s)", recipes[i], relation, recipes[i+1], by.Metric, by.name())
 			list = append(list, k)
@@ -111,7 +108,11 @@ func (e evidence) rank(r Rank, parts []Part) Table {
 			row.Cells = append(row.Cells, c)
 		}
 		if i < len(relations) {
-			t.Notes = append(t.Notes, differences(recipe, recipes[i+1], parts)...)
+			for j := range r.By { // the parts are in the order of checks
+				if p := parts[j*len(relations)+i]; p.Verdict != Confirmed {
+					t.Notes = append(t.Notes, fmt.Sprintf("Difference: %s: %s: %s.", p.Says, p.Verdict, p.Reason))
+				}
+			}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -162,19 +163,6 @@ func (e evidence) placed(by Criterion, recipe string, all []string) (c Cell, why
 		}
 	}
 	return Cell{Text: fmt.Sprintf("%d: %s", place, metricText(by.Metric, own.Median)), Stat: &own}, ""
-}
-
-// differences are the parts about a recipe and the next one that were not
-// confirmed.
-func differences(recipe, next string, parts []Part) []string {
-	var out []string
-	for _, p := range parts {
-		about := strings.HasPrefix(p.Says, recipe+" ") && strings.Contains(p.Says, " "+next+" ")
-		if about && p.Verdict != Confirmed {
-			out = append(out, fmt.Sprintf("Difference: %s: %s: %s.", p.Says, p.Verdict, p.Reason))
-		}
-	}
-	return out
 }
 
 // curve is a metric over what varies, a column for each recipe.
