@@ -58,8 +58,8 @@ func own(c *backend.Cluster, n *backend.Node, who *supervise.Account) error {
 	})
 }
 
-// closed is the folder above path that other accounts cannot enter; "" if there
-// is none.
+// closed is the folder above path that other accounts cannot enter; "" if they can
+// enter all.
 func closed(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if st, err := os.Stat(dir); err == nil && st.Mode().Perm()&0o001 == 0 {
