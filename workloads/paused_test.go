@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -36,8 +37,10 @@ func TestPausedHolder(t *testing.T) {
 		}
 		return false
 	})
-	before := b.board.Status(1).Acquired
-	await(t, "the lease to end and others to work", func() bool { return b.board.Status(1).Acquired > before+3 })
+	before, stopped := b.board.Status(1).Acquired, time.Now()
+	await(t, "the lease to end and others to work", func() bool {
+		return b.board.Status(1).Acquired > before+3 && time.Since(stopped) > 2*stallLeast
+	})
 	if err := b.pool.Process(0).Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +49,9 @@ func TestPausedHolder(t *testing.T) {
 	for _, s := range b.wait(t) {
 		if s.Error != "" {
 			t.Error(s.Error)
+		}
+		if stalled := slices.ContainsFunc(s.Stalls, func(x scenario.Stall) bool { return x.To-x.From > int64(stallLeast) }); slices.Contains(s.Clients, 0) && !stalled {
+			t.Errorf("stalls %v of the worker that was stopped", s.Stalls)
 		}
 	}
 

@@ -213,6 +213,7 @@ func (w *host) run() {
 	var wg, meters sync.WaitGroup
 	finished := make(chan struct{})
 	meters.Go(func() { w.sample.CPUNS = w.load.cpuWithin(finished) })
+	meters.Go(func() { w.sample.Stalls = w.load.stalls(finished) })
 	if p := w.load.pacer; p != nil {
 		meters.Go(func() { p.run(w.load.start, w.load.quit) })
 	}

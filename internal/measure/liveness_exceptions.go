@@ -33,7 +33,30 @@ func (d *derivation) paused() []checker.Interval {
 			}
 		}
 	}
+	for _, w := range d.samples.Workers {
+		for _, x := range w.Stalls {
+			for _, client := range w.Clients {
+				list = append(list, checker.Interval{Client: client, From: x.From, To: x.To})
+			}
+		}
+	}
 	return list
+}
+
+// longestStall is the longest time in which the machine, and no fault, kept a
+// worker from running.
+func (d *derivation) longestStall() (longest int64) {
+	for _, w := range d.samples.Workers {
+		for _, x := range w.Stalls {
+			byFault := slices.ContainsFunc(d.faults, func(f fault) bool {
+				return f.injected != 0 && f.what.OnClient() && slices.Contains(w.Clients, f.client) && f.injected < x.To && x.From < d.lasted(f)
+			})
+			if !byFault {
+				longest = max(longest, x.To-x.From)
+			}
+		}
+	}
+	return longest
 }
 
 // lasted is until when a fault was in force: one that was never lifted to the
@@ -78,8 +101,8 @@ func (d *derivation) exceptions() []livenessException {
 	return list
 }
 
-// leftOut describes which times liveness leaves out for faults on servers, and
-// why; "" if none.
+// leftOut describes which times liveness leaves out for faults on servers and for
+// a machine that stalled, and why; "" if none.
 func (d *derivation) leftOut() string {
 	var b strings.Builder
 	var away []livenessException
@@ -101,6 +124,9 @@ func (d *derivation) leftOut() string {
 	}
 	if sum > 0 {
 		fmt.Fprintf(&b, "; %s in which faults hit servers, and a request's time after that, are left out", length(sum))
+	}
+	if longest := d.longestStall(); longest > 0 {
+		fmt.Fprintf(&b, "; times in which the machine kept workers from running, up to %s, are left out", length(longest))
 	}
 	return b.String()
 }

@@ -209,3 +209,28 @@ func TestLivenessExceptionOfEachServer(t *testing.T) {
 		}
 	}
 }
+
+// A key that is free while the machine does not let its waiters run is not stuck,
+// and the report says what was left out; a pause by a fault is no stall of the machine.
+func TestStallsOfTheMachine(t *testing.T) {
+	free := func(stalls ...scenario.Stall) scenario.Safety {
+		s := newStory(leased(), 2)
+		s.call(0, "p", history.KindAcquire, history.Held, 1000, 1001)
+		s.call(0, "p", history.KindRelease, history.Released, 1010, 1011)
+		s.call(1, "q", history.KindAcquire, history.Held, 1005, 9000)
+		s.call(1, "q", history.KindRelease, history.Released, 9001, 9002)
+		s.in.samples.Workers = []scenario.WorkerSample{{Clients: []uint32{0, 1}, Stalls: stalls}}
+		return s.result().Safety
+	}
+	if got := free(); got.Liveness != scenario.Stuck {
+		t.Errorf("liveness %s: %v", got.Liveness, got.Why)
+	}
+	if got := free(scenario.Stall{From: start + 1100*ms, To: start + 8900*ms}); got.Liveness != scenario.Live || !strings.Contains(got.Why["liveness"], "the machine kept workers from running, up to 7.8s") {
+		t.Errorf("liveness %s: %v", got.Liveness, got.Why)
+	}
+	s := paused(leased())
+	s.in.samples.Workers = []scenario.WorkerSample{{Clients: []uint32{0}, Stalls: []scenario.Stall{{From: start + 1201*ms, To: start + 7200*ms}}}}
+	if why := s.result().Safety.Why["liveness"]; strings.Contains(why, "the machine") {
+		t.Errorf("a fault's pause counts as a stall of the machine: %s", why)
+	}
+}

@@ -81,6 +81,15 @@ type WorkerSample struct {
 	// Steps counts how often the worker's clients came to each named step
 	// within the window.
 	Steps map[string]int64 `json:"steps,omitempty"`
+	// Stalls are the times in which the machine did not let the worker run,
+	// those of 250 ms and more; a fault that pauses it is seen as one, too.
+	Stalls []Stall `json:"stalls,omitempty"`
+}
+
+// Stall is a time in which a process did not run, as stamps.
+type Stall struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
 }
 
 // ServerSample is what one server did in the window.
