@@ -113,22 +113,23 @@ func TestFaultsOfEveryWay(t *testing.T) {
 	for i, check := range checks {
 		trials[i].check = func(t *testing.T, r scenario.Result) {
 			check(t, r)
-			if !strings.Contains(strings.Join(r.Warnings, "\n"), "side by side") {
+			if !strings.Contains(strings.Join(r.Warnings, "\n"), scenario.WarnBeside) {
 				t.Errorf("nothing warns of scenarios beside it: %v", r.Warnings)
 			}
 		}
 	}
 	out := tryWith(t, trials, func(o *Options) {
 		o.Parallel, o.Progress = 4, lanes
-		usual, killed := o.enough, time.Now()
+		usual, killed := o.enough, time.Time{}
 		o.enough = func(sc scenario.Scenario, acquired uint64) bool {
-			if sc.Recipe == "mysql/insert" { // no client can acquire the dead holder's lock
-				if faultLogged(o.Out, sc, "effective") == 0 {
-					killed = time.Now()
-				}
-				return time.Since(killed) > 4*sc.TTL.D() // longer than any bound
+			if sc.Recipe != "mysql/insert" {
+				return usual(sc, acquired)
 			}
-			return usual(sc, acquired)
+			// No client can acquire the dead holder's lock.
+			if killed.IsZero() && faultLogged(o.Out, sc, "effective") > 0 {
+				killed = time.Now()
+			}
+			return !killed.IsZero() && time.Since(killed) > 4*sc.TTL.D() // longer than any bound
 		}
 	})
 	if lanes.most < 2 || lanes.most > 4 || lanes.twice != "" {
