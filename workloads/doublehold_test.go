@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
@@ -19,6 +19,8 @@ type table struct {
 	dir   string
 	board *Board
 	grant func(rng *rand.Rand, holders, writers int, shared bool) bool
+
+	looks atomic.Int64 // at the board; holds last for some of them
 
 	mu      sync.Mutex
 	holders map[uint32][2]int // all of them, and the writers
@@ -76,7 +78,9 @@ func (l *table) client(t *testing.T, id uint32, n int) {
 			continue
 		}
 		r.acquired(&history.Result{Outcome: history.Held})
-		time.Sleep(time.Duration(rng.IntN(200)) * time.Microsecond)
+		for until := l.looks.Load() + int64(rng.IntN(4)); l.looks.Load() < until; {
+			runtime.Gosched()
+		}
 		op.Kind = history.KindRelease
 		if err := r.release(&op); err != nil {
 			t.Error(err)
@@ -126,7 +130,6 @@ func TestDoubleHoldsAreOverlaps(t *testing.T) {
 			var over atomic.Bool
 			go func() { wg.Wait(); over.Store(true) }()
 			seen := map[[2]history.Attempt]DoubleHold{}
-			looks := 0
 			before := map[DoubleHold]bool{}
 			for !over.Load() {
 				found := map[DoubleHold]bool{}
@@ -136,8 +139,8 @@ func TestDoubleHoldsAreOverlaps(t *testing.T) {
 					}
 				}
 				before = found
-				looks++
-				time.Sleep(20 * time.Microsecond)
+				l.looks.Add(1)
+				runtime.Gosched()
 			}
 			wg.Wait()
 			r := checker.Check(must[*history.History](t)(history.Read(l.dir)), checker.Options{MaxWitnesses: 1 << 20})
@@ -152,7 +155,7 @@ func TestDoubleHoldsAreOverlaps(t *testing.T) {
 					t.Errorf("the board shows %+v, the check does not", d)
 				}
 			}
-			t.Logf("%d looks show %d double holds, the check %d", looks, len(seen), len(reported))
+			t.Logf("%d looks show %d double holds, the check %d", l.looks.Load(), len(seen), len(reported))
 			if (len(seen) > 0) != tt.broken || (r.Overlaps > 0) != tt.broken {
 				t.Errorf("the board shows %d double holds, the check %d", len(seen), r.Overlaps)
 			}
