@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,13 +51,14 @@ func TestContributing(t *testing.T) {
 				t.Fatalf("%d files and %d commands", len(w.files), len(w.commands))
 			}
 			overlay := w.overlay(t, root)
+			build := append([]string{"-overlay", overlay}, asBuilt()...)
 			for _, command := range w.commands {
 				args := strings.Fields(command)
 				switch {
 				case args[0] == "lockbench":
-					args = append([]string{"go", "run", "-overlay", overlay, "./cmd/lockbench"}, args[1:]...)
+					args = slices.Concat([]string{"go", "run"}, build, []string{"./cmd/lockbench"}, args[1:])
 				case strings.HasPrefix(command, "go test "):
-					args = append([]string{"go", "test", "-vet=off", "-overlay", overlay, "-v"}, args[2:]...)
+					args = slices.Concat([]string{"go", "test", "-vet=off", "-v"}, build, args[2:])
 				default:
 					t.Fatalf("cannot run %q", command)
 				}
@@ -74,6 +77,15 @@ func TestContributing(t *testing.T) {
 	if walks == 0 {
 		t.Error("CONTRIBUTING.md has no section \"Your first ...\"")
 	}
+}
+
+// asBuilt are the flags by which this test was built: what they build is in the
+// cache already.
+func asBuilt() []string {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return []string{"-race"}
+	}
+	return nil
 }
 
 // A code block belongs to the path that was last named before it, in

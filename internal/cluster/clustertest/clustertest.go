@@ -56,7 +56,7 @@ func StartSpec(t testing.TB, spec cluster.Spec) *cluster.Cluster {
 		logs, _ := filepath.Glob(filepath.Join(spec.LogDir, "*.log"))
 		for _, path := range logs {
 			if log, err := os.ReadFile(path); err == nil {
-				t.Logf("%s:\n%s", filepath.Base(path), log[max(0, len(log)-4000):])
+				t.Logf("%s:\n%s", filepath.Base(path), log[max(0, len(log)-1000):])
 			}
 		}
 	})
