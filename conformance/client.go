@@ -258,7 +258,7 @@ func (m *member) open(ctx context.Context, proxied bool) error {
 		cfg.Dial = n.dial()
 	}
 	cfg.Wait = shortWaits()
-	c, err := m.recipe.Open(ctx, cfg)
+	c, err := impls.OpenPatiently(ctx, m.recipe, cfg)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (s Subject) open(t T) impls.Client {
 	if cfg.Wait == nil {
 		cfg.Wait = impls.NewUniform(time.Millisecond, 3*time.Millisecond, uint64(time.Now().UnixNano()))
 	}
-	c, err := s.Recipe.Open(t.Context(), cfg)
+	c, err := impls.OpenPatiently(t.Context(), s.Recipe, cfg)
 	if err != nil {
 		t.Fatalf("open a client: %v", err)
 	}

@@ -133,7 +133,7 @@ func (s Subject) collide(ctx context.Context) (bool, error) {
 	open := func() (impls.Client, error) {
 		cfg := s.Config
 		cfg.Wait = shortWaits()
-		return s.Recipe.Open(ctx, cfg)
+		return impls.OpenPatiently(ctx, s.Recipe, cfg)
 	}
 	keys := []string{"conformance." + attempt().String(), "conformance." + attempt().String()}
 	cfg := s.Config

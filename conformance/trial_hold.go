@@ -64,8 +64,8 @@ func (t *trial) unsure() int64 {
 	return most
 }
 
-// refusal tries a held lock. A try that waits is answered only after the
-// holder has left; one that is merely slow is given more chances.
+// refusal tries a held lock. A try that waits is granted the lock once the holder
+// has left; one that is merely slow is refused even then, or is given more chances.
 func refusal(t *trial) {
 	a, b, key := t.client(0), t.client(1), t.key()
 	got := b.begin(doTry, 0, key)
@@ -78,18 +78,21 @@ func refusal(t *trial) {
 		return
 	}
 	t.free(got)
+	// As long as the machine is given, the lease must last longer.
+	wait := max(settleFor, t.Config.TTL/2)
 	for range tries {
 		held := t.acquire(a, key)
 		try := b.begin(doTry, 0, key)
-		if !t.within(settleFor, try) {
+		if !t.within(wait, try) {
 			t.free(held)
-			t.answered("try", try)
-			if try.granted() {
-				t.free(try)
-			} else {
-				t.clean(try)
+			if ans := t.answered("try", try); ans.Outcome != history.Busy {
+				if try.granted() {
+					t.free(try)
+				} else {
+					t.clean(try)
+				}
+				continue
 			}
-			continue
 		}
 		if ans := t.answered("try", try); ans.Outcome != history.Busy {
 			if ans.ok() && !inLease(t.look(held), ans.Returned) {
@@ -101,12 +104,12 @@ func refusal(t *trial) {
 			t.see(impls.NonBlocking, No, "a try of a held lock came to %s: %s", ans.Outcome, ans.Error)
 			return
 		}
-		t.see(impls.NonBlocking, Yes, "a try of a held lock answered that it is busy, %v after it was sent, while the lock was held",
+		t.see(impls.NonBlocking, Yes, "a try of a held lock answered that it is busy, %v after it was sent",
 			time.Duration(try.Reply.Returned-try.Reply.Sent).Round(time.Microsecond))
 		t.free(held)
 		return
 	}
-	t.see(impls.NonBlocking, No, "%d times a try of a held lock was not answered before the holder released it, %v later", tries, settleFor)
+	t.see(impls.NonBlocking, No, "%d times a try of a held lock was not answered before the holder released it, %v later", tries, wait)
 }
 
 // releasedTwice releases what was released, with no other client and with a
