@@ -14,14 +14,18 @@ import (
 	"github.com/lockbench/lockbench/internal/testenv"
 )
 
-// faulted is a load of some clients under one fault.
+// cutFor is long enough for a client to lose its lease.
+const cutFor = scenario.Duration(4 * time.Second)
+
+// faulted is a load of some clients under one fault, with leases that a slow
+// machine does not outlast.
 func faulted(recipe string, fault scenario.Fault, adjust ...func(*scenario.Settings)) trial {
 	if fault.At == 0 {
 		fault.At = scenario.Duration(300 * time.Millisecond)
 	}
 	s := scenario.Settings{
 		Clients: []int{4}, Faults: faults(fault), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.HotKey, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 20 * time.Millisecond}},
-			TTL: scenario.Duration(time.Second), Wire: scenario.WireProxy,
+			TTL: scenario.Duration(3 * time.Second), Wire: scenario.WireProxy,
 			Duration: long},
 	}
 	for _, f := range adjust {
@@ -81,15 +85,15 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		}
 	}
 	quorum := func(s *scenario.Settings) {
-		s.Topology, s.TTL = []string{"quorum"}, scenario.Duration(2*time.Second)
+		s.Topology = []string{"quorum"}
 	}
 	trials := []trial{
-		faulted("reference/mutex", scenario.Fault{Kind: "holder-cut", For: scenario.Duration(2 * time.Second)}),
+		faulted("reference/mutex", scenario.Fault{Kind: "holder-cut", For: cutFor}),
 		faulted("reference/mutex", scenario.Fault{Kind: "holder-reply-lost"}),
 		faulted("reference/mutex", scenario.Fault{Kind: "holder-clock", For: scenario.Duration(time.Second)}),
 		faulted("redis/token", scenario.Fault{Kind: "holder-cut-kill", For: scenario.Duration(time.Second)}),
 		faulted("redis/watchdog", scenario.Fault{Kind: "leader-pause", For: scenario.Duration(500 * time.Millisecond)}, func(s *scenario.Settings) {
-			s.Workload.Hold.A = 700 * time.Millisecond
+			s.Workload.Hold.A = 1500 * time.Millisecond // it is renewed after a third of the TTL
 		}),
 		faulted("etcd/mutex", scenario.Fault{Kind: "leader-kill", For: scenario.Duration(time.Second)}, quorum),
 		faulted("mysql/insert", scenario.Fault{Kind: "holder-kill"}),
@@ -226,7 +230,7 @@ func TestFaultByTheKernel(t *testing.T) {
 		t.Skipf("THE KERNEL'S CUTS ARE NOT TRIED IN A RUN: %v", err)
 	}
 	t.Parallel()
-	tr := faulted("redis/token", scenario.Fault{Kind: "holder-cut", For: scenario.Duration(2 * time.Second)})
+	tr := faulted("redis/token", scenario.Fault{Kind: "holder-cut", For: cutFor})
 	tr.settings.Wire = scenario.WireKernel
 	dir := t.TempDir()
 	cmd := controller(t, dir, plan(t, []string{tr.recipe}, tr.settings))

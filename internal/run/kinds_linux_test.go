@@ -175,7 +175,7 @@ func TestLoads(t *testing.T) {
 // lock.
 func TestHolderKill(t *testing.T) {
 	t.Parallel()
-	ttl := scenario.Duration(2 * time.Second)
+	ttl := scenario.Duration(4 * time.Second) // longer than a busy machine stalls
 	out := try(t, []trial{
 		{"killed", "reference/mutex", scenario.Settings{Clients: []int{4}, Faults: faults(scenario.Fault{Kind: scenario.HolderKill, At: scenario.Duration(200 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: load(scenario.HotKey), TTL: ttl, Duration: long}},
 			func(t *testing.T, r scenario.Result) {

@@ -131,8 +131,17 @@ func TestControls(t *testing.T) {
 // the plain register damaged, the fenced one not.
 func TestHolderPause(t *testing.T) {
 	t.Parallel()
-	// A long hold, so that the pause falls between the reads and the writes and
-	// not into the moment between the writes and the release.
+	// A long hold, so that the pause falls between the reads and the writes. On a
+	// busy machine it may fall before or after them all the same: then another run
+	// shows it.
+	for try := 1; !holderPause(t, try < 5); try++ {
+	}
+}
+
+// holderPause is one run. It answers false if the holder was paused outside of its
+// reads and writes, and that may be.
+func holderPause(t *testing.T, mayMiss bool) bool {
+	t.Helper()
 	list := plan(t, []string{"reference/mutex"}, scenario.Settings{
 		Clients: []int{4},
 		Faults:  faults(scenario.Fault{Kind: "holder-pause", At: scenario.Duration(300 * time.Millisecond)}), Scenario: scenario.Scenario{Workload: scenario.Load{Kind: scenario.GuardedCounter, Hold: scenario.Dist{Kind: scenario.DistConstant, A: 300 * time.Millisecond}},
@@ -151,9 +160,15 @@ func TestHolderPause(t *testing.T) {
 	if r.Safety.Verdict != scenario.Unsafe || r.Safety.Promise != scenario.Kept || r.Safety.Overlaps == 0 {
 		t.Errorf("verdict %s, promise %s, %d overlaps: %v", r.Safety.Verdict, r.Safety.Promise, r.Safety.Overlaps, r.Safety.Why)
 	}
+	if len(r.Safety.Registers) != 2 {
+		t.Errorf("registers %+v, want both side by side", r.Safety.Registers)
+	}
 	for _, reg := range r.Safety.Registers {
 		switch reg.Name {
 		case scenario.GuardPlain:
+			if reg.LostUpdates == 0 && mayMiss {
+				return false
+			}
 			if reg.LostUpdates == 0 {
 				t.Errorf("the plain register lost nothing: %+v", reg)
 			}
@@ -163,9 +178,7 @@ func TestHolderPause(t *testing.T) {
 			}
 		}
 	}
-	if len(r.Safety.Registers) != 2 {
-		t.Errorf("registers %+v, want both side by side", r.Safety.Registers)
-	}
+	return true
 }
 
 // Ctrl-C during a run: the records so far are measured, the rest is reported as not
