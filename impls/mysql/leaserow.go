@@ -62,7 +62,9 @@ WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
 // Failure: a holder that continues after its lease, if the resource does not
 // check its token; a server clock that is set forward; a lost commit, tokens
 // included: by a crash where the log is not flushed at each commit, or a
-// failover to a replica that had not received it.
+// failover to a replica that had not received it. A primary that is cut off from
+// its replica grants locks beside its successor; semi-synchronous replication
+// delays that by its timeout.
 type leaseRow struct{}
 
 func (leaseRow) Info() impls.Info {

@@ -68,7 +68,9 @@ RETURNING fence`
 // also behind a pooler of transactions. It fails when the holder goes on after
 // that and nothing checks its token, when the server's clock is set forward,
 // and, tokens included, when a commit is lost by a failover to a replica that
-// had not received it.
+// had not received it. A primary that is cut off from its replica grants locks
+// beside its successor; where commits wait for the replica, a client that gives
+// up ends the wait, but not the commit.
 //
 // Source: the lock table of many schedulers, with a fence column and no
 // client's clock.
