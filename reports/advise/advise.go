@@ -33,6 +33,14 @@ func (q Question) ratio() float64 {
 	return min(mostTTLs, q.Longest.D().Seconds()/q.TTL.D().Seconds())
 }
 
+// slack is for two ratios that were computed in different ways.
+const slack = 1.001
+
+// exceeded and reached report whether the holds of m were longer than asked for,
+// and whether they were as long.
+func (q Question) exceeded(m measured) bool { return m.HoldPerTTL() > q.ratio()*slack }
+func (q Question) reached(m measured) bool  { return m.HoldPerTTL()*slack >= q.ratio() }
+
 // Run is a run's folder and its results.
 type Run struct {
 	Dir      string

@@ -50,7 +50,7 @@ func fenced(r *scenario.Result) {
 func quorum(r *scenario.Result) { r.Topology = "quorum" }
 
 func TestRules(t *testing.T) {
-	good := []scenario.Result{made("short", 0.05), made("hold", 2), made("pause", 0.05, "holder-pause"), made("kill", 0.05, "holder-kill"), made("off", 0.05, "holder-cut")}
+	good := []scenario.Result{made("short", 0.05), made("hold", 2), made("pause", 0.05, "holder-pause"), made("kill", 0.05, "holder-kill"), made("off", 2, "holder-cut")}
 	// over replaces the scenarios of the same name.
 	over := func(list ...scenario.Result) []scenario.Result {
 		out := list
@@ -82,9 +82,12 @@ func TestRules(t *testing.T) {
 		"the same with fencing tokens":            {over(with(with(made("pause", 0.05, "holder-pause"), unsafe), fenced)), nil, advise.YesIf, "the fenced counter lost nothing"},
 		"broken when paused":                      {over(with(made("pause", 0.05, "holder-pause"), broken)), nil, advise.No, "broke its own guarantee"},
 		"stuck after a death":                     {over(with(made("kill", 0.05, "holder-kill"), stuck)), nil, advise.No, "stayed taken while clients waited"},
-		"stuck while cut off":                     {over(with(made("off", 0.05, "holder-cut"), stuck)), nil, advise.YesIf, "the network never cuts a holder off for long"},
-		"two holders when cut off":                {over(with(made("off", 0.05, "holder-cut"), unsafe)), nil, advise.YesIf, "stops working when its lease ends"},
-		"broken when cut off":                     {over(with(made("off", 0.05, "holder-cut"), broken)), nil, advise.No, "while the holder was cut off"},
+		"stuck while cut off":                     {over(with(made("off", 2, "holder-cut"), stuck)), nil, advise.YesIf, "the network never cuts a holder off for long"},
+		"two holders when cut off":                {over(with(made("off", 2, "holder-cut"), unsafe)), nil, advise.YesIf, "stops working when its lease ends"},
+		"broken when cut off":                     {over(with(made("off", 2, "holder-cut"), broken)), nil, advise.No, "while the holder was cut off"},
+		"cut off with shorter holds":              {over(made("off", 0.05, "holder-cut")), nil, advise.NotMeasured, "no scenario with a holder cut off and holds of 1 TTLs"},
+		"unsafe with longer holds, cut off":       {over(with(made("longer", 5, "holder-cut"), unsafe)), nil, advise.Yes, ""},
+		"broken with longer holds":                {over(with(with(made("longer", 5, "holder-cut"), unsafe), broken)), nil, advise.No, "while the holder was cut off"},
 		"the fault missed":                        {over(with(made("kill", 0.05, "holder-kill"), missed)), nil, advise.NotMeasured, "no scenario with a killed holder"},
 		"the scenario proved nothing":             {over(with(made("kill", 0.05, "holder-kill"), unknown)), nil, advise.NotMeasured, "proved nothing: no evidence"},
 		"the scenario failed":                     {over(with(made("kill", 0.05, "holder-kill"), func(r *scenario.Result) { r.Status = scenario.StatusFailed })), nil, advise.NotMeasured, ""},
@@ -93,6 +96,7 @@ func TestRules(t *testing.T) {
 		"tokens needed, the recipe has none": {over(with(made("hold", 2), func(r *scenario.Result) {
 			r.Unmeasured = map[string]string{"token_regressions": "the recipe has no fencing tokens"}
 		})), []string{"fencing"}, advise.No, "use a recipe with tokens"},
+		"tokens needed, two scenarios":     {over(with(with(made("few", 0.05), fenced), func(r *scenario.Result) { r.Safety.ContendedGrants = 3 }), with(made("hold", 2), fenced)), []string{"fencing"}, advise.Yes, "99 contended grants"},
 		"tokens that go back":              {over(with(with(made("hold", 2), fenced), func(r *scenario.Result) { *r.Safety.TokenRegressions = 1 })), []string{"fencing"}, advise.No, "not greater"},
 		"failover not measured":            {good, []string{"failover"}, advise.NotMeasured, "needs scenarios with leader-kill and leader-cut-peers"},
 		"a single server restarts":         {append(over(), made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.NotMeasured, ""},

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,10 +45,9 @@ func rules(q Question) []rule {
 
 // hold: one holder at a time, without any fault, with holds as long as asked for.
 func hold(q Question, e evidence) Point {
-	const slack = 1.001 // of two ratios that were computed in different ways
 	calm := e.calm()
 	for _, m := range calm {
-		if m.HoldPerTTL() > q.ratio()*slack || !bad(m) {
+		if q.exceeded(m) || !bad(m) {
 			continue
 		}
 		p := Point{Verdict: No, Text: fmt.Sprintf("two clients held it without any fault, with hold %s and TTL %s", m.Workload.Hold, m.TTL), Scenario: m.folder}
@@ -59,7 +59,7 @@ func hold(q Question, e evidence) Point {
 		return p
 	}
 	for _, m := range calm {
-		if m.HoldPerTTL()*slack >= q.ratio() && good(m) {
+		if q.reached(m) && good(m) {
 			return Point{Verdict: Yes, Text: fmt.Sprintf("one holder at a time with hold %s and TTL %s", m.Workload.Hold, m.TTL), Scenario: m.folder}
 		}
 	}
@@ -105,9 +105,12 @@ func kill(_ Question, e evidence) Point {
 	return safeUnder(list, "another client got a dead holder's lock", "killed holder")
 }
 
-// cut: what happens when the network cuts the holder off.
-func cut(_ Question, e evidence) Point {
-	list := e.under(holderCut)
+// cut: what happens when the network cuts the holder off, with holds as long as
+// asked for: a short hold ends before its lease.
+func cut(q Question, e evidence) Point {
+	list := e.under(holderCut).where(func(m measured) bool {
+		return !q.exceeded(m) || m.Safety.Verdict != scenario.Unsafe || m.Safety.Promise == scenario.Broken
+	})
 	for _, m := range list {
 		switch {
 		case m.Safety.Promise == scenario.Broken:
@@ -118,7 +121,11 @@ func cut(_ Question, e evidence) Point {
 			return Point{Verdict: YesIf, Text: "the network never cuts a holder off for long: its lock stayed taken until the cut ended", Change: "use a lock with a lease or a session", Scenario: m.folder}
 		}
 	}
-	return safeUnder(list, "one holder at a time, and another client got the lock, while the holder was cut off", "holder cut off")
+	long := list.where(q.reached)
+	if len(long) == 0 {
+		return Point{Verdict: NotMeasured, Text: fmt.Sprintf("no scenario with a holder cut off and holds of %.2g TTLs", q.ratio())}
+	}
+	return safeUnder(long, "one holder at a time, and another client got the lock, while the holder was cut off", "holder cut off")
 }
 
 // failoverFaults are what a lock on several servers must survive: a dead leader,
@@ -184,6 +191,7 @@ func fencing(_ Question, e evidence) Point {
 			return Point{Verdict: No, Text: "a later grant had a token that was not greater", Scenario: m.folder}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b measured) int { return cmp.Compare(b.Safety.ContendedGrants, a.Safety.ContendedGrants) })
 	for _, m := range list {
 		if m.Safety.ContendedGrants > 0 && len(m.Safety.Damage) == 0 {
 			return Point{Verdict: Yes, Text: fmt.Sprintf("every token was greater than the one before, in %d contended grants", m.Safety.ContendedGrants), Scenario: m.folder}

@@ -59,7 +59,11 @@ func Suite(q Question, recipes []scenario.RecipeFacts, can func(r scenario.Recip
 		add("price", "", scenario.Load{Kind: scenario.HotKey, Hold: scenario.Constant(min(20*time.Millisecond, max(time.Millisecond, q.Shortest.D())))}, 8, brief)
 		add("holder-pause", holderPause, guarded, 4, 0)
 		add("holder-kill", holderKill, guarded, 4, 0)
-		add("holder-cut", holderCut, guarded, 4, 0)
+		// The hold must go on while the holder is cut off: one that ends at once has
+		// ended with the release, although that does not arrive.
+		cutOff := guarded
+		cutOff.Hold = scenario.Constant(max(longest, guarded.Hold.A))
+		add("holder-cut", holderCut, cutOff, 4, 0)
 		if slices.Contains(q.Needs, NeedFailover) && topology != scenario.TopologySingle {
 			guarded.Hold = scenario.Constant(ttl.D() * 3 / 4)
 			for _, fault := range failoverFaults() {
