@@ -35,9 +35,10 @@ type Comparison struct {
 	Safety      []Safety `json:"safety"` // the answers that changed
 	Speed       []Speed  `json:"speed"`
 	Failed      []Gate   `json:"failed"`   // rules
-	Compared    int      `json:"compared"` // scenarios that both runs have
+	Compared    int      `json:"compared"` // scenarios of both that ran in at least one
 	OnlyBase    []string `json:"only_base"`
 	OnlyNew     []string `json:"only_new"`
+	NotRun      []string `json:"not_run"` // scenarios of both that ran in neither
 }
 
 // Run is one of the two runs.
@@ -72,7 +73,7 @@ const (
 func Documents(base, new scenario.Document, o Options) Comparison {
 	c := Comparison{
 		Base: runOf(base), New: runOf(new), Alpha: o.Alpha, MinChange: o.MinChange,
-		Differences: hosts(base.Host, new.Host), Safety: []Safety{}, Speed: []Speed{}, Failed: []Gate{}, OnlyBase: []string{}, OnlyNew: []string{},
+		Differences: hosts(base.Host, new.Host), Safety: []Safety{}, Speed: []Speed{}, Failed: []Gate{}, OnlyBase: []string{}, OnlyNew: []string{}, NotRun: []string{},
 	}
 	before, order := byScenario(base)
 	after, newOrder := byScenario(new)
@@ -83,6 +84,10 @@ func Documents(base, new scenario.Document, o Options) Comparison {
 			continue
 		}
 		p := pair{name, before[name], after[name]}
+		if firstDone(p.base) == nil && firstDone(p.new) == nil {
+			c.NotRun = append(c.NotRun, name)
+			continue
+		}
 		c.Compared++
 		if p.base[0].Workload.Kind == scenario.Properties {
 			c.Safety = append(c.Safety, p.properties()...)

@@ -221,6 +221,33 @@ func TestScenariosOfOneRunAlone(t *testing.T) {
 	}
 }
 
+// A scenario that ran in neither run says nothing about safety.
+func TestScenarioThatRanInNeitherRun(t *testing.T) {
+	missing := func(seed uint64) scenario.Document {
+		d := made(rng(seed), 2, 3, 0.1, 1)
+		for i := range d.Scenarios {
+			if i%2 == 1 {
+				d.Scenarios[i] = scenario.Result{Name: d.Scenarios[i].Name, Repeat: d.Scenarios[i].Repeat, Status: scenario.StatusMissing}
+			}
+		}
+		return d
+	}
+	c := compare.Documents(missing(1), missing(2), compare.Defaults())
+	var b bytes.Buffer
+	if err := c.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{"safety unchanged; speed: not compared", "no answer changed in 1 scenario\n", "RAN IN NEITHER\n  contended-lock1-8c"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if c.Compared != 1 {
+		t.Errorf("%d scenarios compared, want 1", c.Compared)
+	}
+}
+
 func TestRules(t *testing.T) {
 	rule := func(text string) compare.Rule {
 		r, err := compare.ParseRule(text)

@@ -69,7 +69,7 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		section("RULES NOT MET", items...)
 	}
 	if len(c.Safety) == 0 {
-		section("SAFETY", fmt.Sprintf("no answer changed in the %d scenarios that both runs have", c.Compared))
+		section("SAFETY", "no answer changed in "+count(c.Compared, "scenario"))
 	} else {
 		section("SAFETY")
 		list := [][]string{{"change", "scenario", "answer", "BASE", "NEW"}}
@@ -85,7 +85,7 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		}
 	}
 	if len(c.Speed) > 0 {
-		section("SPEED", fmt.Sprintf("%s tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%; – was not compared", fmt.Sprint(c.Tests), c.Alpha, 100*c.MinChange))
+		section("SPEED", fmt.Sprintf("%d tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%; – was not compared", c.Tests, c.Alpha, 100*c.MinChange))
 		if err := rows(c.matrix()); err != nil {
 			return err
 		}
@@ -101,12 +101,12 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 	if len(c.Differences) > 0 {
 		section("DIFFERENT ENVIRONMENTS", c.Differences...)
 	}
-	for _, only := range []struct {
-		run  string
-		list []string
-	}{{"BASE", c.OnlyBase}, {"NEW", c.OnlyNew}} {
-		if len(only.list) > 0 {
-			section("ONLY IN "+only.run, only.list...)
+	for _, rest := range []struct {
+		title string
+		list  []string
+	}{{"RAN IN NEITHER", c.NotRun}, {"ONLY IN BASE", c.OnlyBase}, {"ONLY IN NEW", c.OnlyNew}} {
+		if len(rest.list) > 0 {
+			section(rest.title, rest.list...)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -136,9 +136,12 @@ func (c Comparison) headline() string {
 	safety := "safety unchanged"
 	switch {
 	case c.Compared == 0:
-		return "nothing to compare: the runs have no scenario in common"
+		return "nothing to compare: no scenario of both runs ran"
 	case len(c.Safety) > 0:
 		safety = fmt.Sprintf("safety: %d worse, %d unproven, %d better", n[Worse], n[Unproven], n[Better])
+	}
+	if c.Tests == 0 {
+		return safety + "; speed: not compared"
 	}
 	return fmt.Sprintf("%s; speed: %d of %d figures changed", safety, slower, c.Tests)
 }
@@ -194,7 +197,7 @@ func (c Comparison) refused() []string {
 		}
 	}
 	for i, why := range order {
-		order[i] = fmt.Sprintf("%d figures: %s", n[why], why)
+		order[i] = count(n[why], "figure") + ": " + why
 	}
 	return order
 }
@@ -209,4 +212,12 @@ func (g Gate) String() string {
 		return text + ": not decided: " + g.Open
 	}
 	return text
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
