@@ -30,6 +30,7 @@ type attempt struct {
 	gone          int32  // the lost answer or confirmed clean-up that returned first
 	cleaned       int32  // the confirmed clean-up that returned first
 	absent        int32  // the lost answer whose call was sent last
+	leaseEnd      int64  // until which its client relied on it; 0: not recorded, endUnknown: renewed
 
 	releaseUnknown bool // the outcome of a release or clean-up is unknown
 	malformed      bool
@@ -153,6 +154,21 @@ func (a *attempt) add(calls []call, i int32, key uint32) {
 		if c.Flags&history.FlagLeaseTimer == 0 {
 			first(&a.signalledLost)
 		}
+	}
+}
+
+// endUnknown is the end of a lease that was renewed, by the recipe itself, without
+// a record of its new end.
+const endUnknown = int64(-1)
+
+// lease takes the end of the lease from a grant or a renewal. Calls come in any order.
+func (a *attempt) lease(o history.Outcome, end int64) {
+	switch {
+	case o != history.Held && o != history.Extended || a.leaseEnd == endUnknown:
+	case end != 0:
+		a.leaseEnd = max(a.leaseEnd, end)
+	case o == history.Extended:
+		a.leaseEnd = endUnknown
 	}
 }
 

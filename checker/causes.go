@@ -154,11 +154,15 @@ func (p *part) generalCause(granted, gone int64) string {
 	return NoKnownCause
 }
 
-// outlivedFrom is when a's lease ended if the server counted it from the last
-// confirming answer; 0 if unknown. (It may have begun with the request, which
-// after a long wait is much earlier.)
+// outlivedFrom is when a's lease ended: as its client recorded it, or if the
+// server counted it from the last confirming answer; 0 if unknown. (It may have
+// begun with the request, which after a long wait is much earlier.)
 func (p *part) outlivedFrom(a *attempt) int64 {
-	return p.leaseFrom(a, func(c *call) int64 { return c.Return })
+	until := p.leaseFrom(a, func(c *call) int64 { return c.Return })
+	if until != 0 && a.leaseEnd > 0 && !p.opt.Reentrant { // an inner hold has its own end
+		until = min(until, a.leaseEnd)
+	}
+	return until
 }
 
 // causeOfBreach names the cause of a breach that calls prove; the first call is a

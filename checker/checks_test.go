@@ -322,6 +322,35 @@ func TestOutlivedLease(t *testing.T) {
 	}
 }
 
+// A grant that arrives when its lease is nearly over ends as its client recorded,
+// unless it was renewed without a record of the new end.
+func TestLeaseEndsAsRecorded(t *testing.T) {
+	failover := Suspect{Cause: "a failover", AllClients: true, To: int64(time.Hour)}
+	for name, tc := range map[string]struct {
+		end    int64
+		extend bool
+		want   string
+	}{
+		"over before the next grant": {1200, false, Outlived},
+		"over after the next grant":  {1400, false, failover.Cause},
+		"not recorded":               {0, false, failover.Cause},
+		"renewed":                    {1200, true, failover.Cause},
+	} {
+		b := newBuilder()
+		b.add(0, 0, history.KindAcquire, history.Held, 10, 1000).LeaseEnd = tc.end
+		if tc.extend {
+			b.add(0, 0, history.KindExtend, history.Extended, 1010, 1020)
+		}
+		b.add(1, 1, history.KindAcquire, history.Held, 1100, 1300)
+		b.add(0, 0, history.KindRelease, history.Lost, 1500, 1510)
+		b.add(1, 1, history.KindRelease, history.Released, 1600, 1610)
+		r := Check(b.seal(3000), Options{Leased: true, TTL: 1100, Suspects: []Suspect{failover}})
+		if len(r.Causes) != 1 || r.Causes[0].Cause != tc.want {
+			t.Errorf("%s: causes %v, want %s", name, r.Causes, tc.want)
+		}
+	}
+}
+
 // A paused holder explains its overlaps and what it wrote, and nothing else.
 func TestCauses(t *testing.T) {
 	b := newBuilder()

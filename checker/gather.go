@@ -35,9 +35,10 @@ type keyVisitor struct {
 
 // waiting is dropped from a call once its attempt is known.
 type waiting struct {
-	attempt history.Attempt
-	hash    uint32
-	key     uint32
+	attempt  history.Attempt
+	leaseEnd int64
+	hash     uint32
+	key      uint32
 }
 
 // maxWaiting is the number of attempts that are looked up at once.
@@ -77,7 +78,7 @@ func (g *keyVisitor) put(c *history.Call) {
 		Invoke: c.Invoke, Return: c.Return, Fence: c.Fence, Client: c.Client, Seq: c.Seq,
 		Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
 	})
-	g.waiting = append(g.waiting, waiting{c.Attempt, g.hash(c.Attempt), c.Key})
+	g.waiting = append(g.waiting, waiting{c.Attempt, c.LeaseEnd, g.hash(c.Attempt), c.Key})
 	if len(g.waiting) == maxWaiting {
 		g.settle()
 	}
@@ -112,6 +113,7 @@ func (g *keyVisitor) assign(i int32, w *waiting) {
 	}
 	a := g.gathered.at(*disposition)
 	a.add(g.calls, i, w.key)
+	a.lease(c.Outcome, w.leaseEnd)
 	a.malformed = a.malformed || w.attempt.IsZero()
 }
 
