@@ -96,18 +96,19 @@ func TestRules(t *testing.T) {
 		"tokens needed, the recipe has none": {over(with(made("hold", 2), func(r *scenario.Result) {
 			r.Unmeasured = map[string]string{"token_regressions": "the recipe has no fencing tokens"}
 		})), []string{"fencing"}, advise.No, "use a recipe with tokens"},
-		"tokens needed, two scenarios":     {over(with(with(made("few", 0.05), fenced), func(r *scenario.Result) { r.Safety.ContendedGrants = 3 }), with(made("hold", 2), fenced)), []string{"fencing"}, advise.Yes, "99 contended grants"},
-		"tokens that go back":              {over(with(with(made("hold", 2), fenced), func(r *scenario.Result) { *r.Safety.TokenRegressions = 1 })), []string{"fencing"}, advise.No, "not greater"},
-		"failover not measured":            {good, []string{"failover"}, advise.NotMeasured, "needs scenarios with leader-kill and leader-cut-peers"},
-		"a single server restarts":         {append(over(), made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.NotMeasured, ""},
-		"only one kind of failover":        {onQuorum(made("leader", 0.05, "leader-kill")), []string{"failover"}, advise.NotMeasured, ""},
-		"failover survived":                {onQuorum(made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.Yes, "-> leader"},
-		"failover survived by one of two":  {onQuorum(made("leader", 0.05, "leader-kill"), with(made("cut", 0.05, "leader-cut-peers"), unsafe)), []string{"failover"}, advise.No, "under leader-cut-peers"},
-		"a minority died":                  {onQuorum(made("minority", 0.05, "minority-kill")), []string{"failover"}, advise.Yes, "minority of the servers died"},
-		"a property, measured":             {append(over(), property("reentrant", scenario.Yes)), []string{"reentrant"}, advise.Yes, "as measured"},
-		"a property that it does not have": {append(over(), property("reentrant", scenario.No)), []string{"reentrant"}, advise.No, "use a recipe with the property reentrant"},
-		"a property that is unknown":       {append(over(), property("reentrant", scenario.Undecided)), []string{"reentrant"}, advise.NotMeasured, ""},
-		"a property of another name":       {append(over(), property("ordered", scenario.Yes)), []string{"reentrant"}, advise.NotMeasured, ""},
+		"tokens needed, two scenarios":      {over(with(with(made("few", 0.05), fenced), func(r *scenario.Result) { r.Safety.ContendedGrants = 3 }), with(made("hold", 2), fenced)), []string{"fencing"}, advise.Yes, "99 contended grants"},
+		"tokens that go back":               {over(with(with(made("hold", 2), fenced), func(r *scenario.Result) { *r.Safety.TokenRegressions = 1 })), []string{"fencing"}, advise.No, "not greater"},
+		"tokens that go back after a fault": {append(over(), with(with(made("kill-leader", 0.05, "leader-kill"), fenced), func(r *scenario.Result) { *r.Safety.TokenRegressions = 1 })), []string{"fencing"}, advise.No, "not greater, under leader-kill"},
+		"failover not measured":             {good, []string{"failover"}, advise.NotMeasured, "needs scenarios with leader-kill and leader-cut-peers"},
+		"a single server restarts":          {append(over(), made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.NotMeasured, ""},
+		"only one kind of failover":         {onQuorum(made("leader", 0.05, "leader-kill")), []string{"failover"}, advise.NotMeasured, ""},
+		"failover survived":                 {onQuorum(made("leader", 0.05, "leader-kill"), made("cut", 0.05, "leader-cut-peers")), []string{"failover"}, advise.Yes, "-> leader"},
+		"failover survived by one of two":   {onQuorum(made("leader", 0.05, "leader-kill"), with(made("cut", 0.05, "leader-cut-peers"), unsafe)), []string{"failover"}, advise.No, "under leader-cut-peers"},
+		"a minority died":                   {onQuorum(made("minority", 0.05, "minority-kill")), []string{"failover"}, advise.Yes, "minority of the servers died"},
+		"a property, measured":              {append(over(), property("reentrant", scenario.Yes)), []string{"reentrant"}, advise.Yes, "as measured"},
+		"a property that it does not have":  {append(over(), property("reentrant", scenario.No)), []string{"reentrant"}, advise.No, "use a recipe with the property reentrant"},
+		"a property that is unknown":        {append(over(), property("reentrant", scenario.Undecided)), []string{"reentrant"}, advise.NotMeasured, ""},
+		"a property of another name":        {append(over(), property("ordered", scenario.Yes)), []string{"reentrant"}, advise.NotMeasured, ""},
 	} {
 		q := advise.Question{Shortest: seconds(0.05), Longest: seconds(10), TTL: seconds(10), Needs: c.needs}
 		answers := advise.Ask(q, []advise.Run{{Dir: "x", Document: scenario.Document{Scenarios: c.results}}})

@@ -148,7 +148,7 @@ func failover(_ Question, e evidence) Point {
 		kind := m.Faults[0].Kind
 		switch {
 		case bad(m):
-			return Point{Verdict: No, Text: fmt.Sprintf("two clients held it, or it broke its guarantee, under %s", kind), Change: "use servers that confirm a grant only when a majority has it", Scenario: m.folder}
+			return Point{Verdict: No, Text: fmt.Sprintf("not safe under %s: %s", kind, why(m)), Change: "use servers that confirm a grant only when a majority has it", Scenario: m.folder}
 		case m.Safety.Liveness == scenario.Stuck:
 			return Point{Verdict: No, Text: fmt.Sprintf("it stayed taken under %s", kind), Scenario: m.folder}
 		case good(m) && len(m.Faults) == 1:
@@ -188,7 +188,11 @@ func fencing(_ Question, e evidence) Point {
 	list := e.where(func(m measured) bool { return m.Safety.TokenRegressions != nil && m.Competed() })
 	for _, m := range list {
 		if *m.Safety.TokenRegressions > 0 {
-			return Point{Verdict: No, Text: "a later grant had a token that was not greater", Scenario: m.folder}
+			text := "a later grant had a token that was not greater"
+			if len(m.Faults) > 0 {
+				text += ", under " + m.Faults[0].Kind
+			}
+			return Point{Verdict: No, Text: text, Scenario: m.folder}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b measured) int { return cmp.Compare(b.Safety.ContendedGrants, a.Safety.ContendedGrants) })
