@@ -33,17 +33,22 @@ func acquireAnswerLost(t T, s Subject) {
 }
 
 // unheard acquires with a client that receives no answers. A machine that is so
-// slow that the call ended before anything was answered gets more time for
-// another attempt.
+// slow that the call ended before the servers answered anything gets more time
+// for another attempt.
 func (s Subject) unheard(t T, c impls.Client, net *network, key string) (impls.Attempt, error) {
 	for limit := answerLimit; ; limit *= 2 {
 		mine := attempt()
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := c.Acquire(ctx, key, mine)
 		cancel()
-		unsent := errors.Is(err, impls.ErrFailed) && !errors.Is(err, impls.ErrUnknown) && net.effect().HeldBytes == 0
-		if !unsent || limit > s.Patience {
+		doubtful := errors.Is(err, impls.ErrUnknown)
+		if net.effect().HeldBytes > 0 || limit > s.Patience || !doubtful && !errors.Is(err, impls.ErrFailed) {
 			return mine, err
+		}
+		if doubtful {
+			net.mustSet(t, alive)
+			_ = s.cleanup(t, c, key, mine)
+			net.mustSet(t, muted)
 		}
 	}
 }

@@ -286,17 +286,25 @@ func (t *trial) queue(c *remote, keys ...string) *call {
 // probe asks whether a key is free, by a try, or by a short wait where the
 // recipe cannot try. What it is granted it releases again.
 func (t *trial) probe(c *remote, key string) *call {
-	got := c.begin(doTry, t.Config.Timeout, key)
-	if a := t.answered("try", got); a.Unsupported {
-		got = c.begin(doAcquire, settleFor, key)
-		t.answered("acquire", got)
+	for deadline := time.Now().Add(t.long()); ; {
+		got := c.begin(doTry, t.Config.Timeout, key)
+		failed := t.answered("try", got).Outcome == history.Failed
+		if got.Reply.Unsupported {
+			failed = false // one that gives up waiting
+			got = c.begin(doAcquire, settleFor, key)
+			t.answered("acquire", got)
+		}
+		if got.granted() {
+			t.free(got)
+		} else if _, ok := t.clean(got); !ok {
+			t.nothing("the clean-up of a try has no definite answer")
+		}
+		// A request that timed out says nothing about the key.
+		if !failed && got.Reply.Outcome != history.Unknown || time.Now().After(deadline) {
+			return got
+		}
+		t.pause(5 * time.Millisecond)
 	}
-	if got.granted() {
-		t.free(got)
-	} else if _, ok := t.clean(got); !ok {
-		t.nothing("the clean-up of a try has no definite answer")
-	}
-	return got
 }
 
 // inLease reports whether a hold, looked at now, was one at a stamp no later.
