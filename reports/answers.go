@@ -144,7 +144,7 @@ func held(e *experiment) []string {
 		if len(rs) == 0 {
 			continue
 		}
-		switch v, _ := answerKinds[0].worst(rs); v {
+		switch worstVerdict(rs) {
 		case scenario.Safe:
 			if e.load.Kind == scenario.Takeover {
 				continue // see succeeded
@@ -225,10 +225,10 @@ func waitText(rs []result) string {
 // butText names the other faults of a safe lock.
 func butText(rs []result) string {
 	var but []string
-	if v, _ := answerKinds[1].worst(rs); v == scenario.Broken {
+	if worstGuarantee(rs) == scenario.Broken {
 		but = append(but, "it broke its guarantee")
 	}
-	if v, _ := answerKinds[2].worst(rs); v == scenario.Stuck {
+	if worstLiveness(rs) == scenario.Stuck {
 		but = append(but, "it stayed free too long while clients waited")
 	}
 	if len(but) == 0 {
@@ -242,7 +242,7 @@ func brokenText(rs []result) string {
 	if n := overlaps(rs); n > 0 {
 		t = incidents(rs) + ", " + counted(n, "pair of holds", "pairs of holds")
 	}
-	switch p, _ := answerKinds[1].worst(rs); p {
+	switch worstGuarantee(rs) {
 	case scenario.Kept:
 		t += ", guarantee kept"
 	case scenario.Broken:

@@ -140,7 +140,7 @@ func TestWorstAnswerCounts(t *testing.T) {
 	}{
 		{with("safe", "safe"), "safe"}, {with("safe", "unknown"), "unknown"}, {with("unknown", "unsafe", "safe"), "unsafe"}, {with("safe", ""), "unknown"}, {with("safe", "sure"), "unknown"}, {nil, "unknown"},
 	} {
-		if got, _ := answerKinds[0].worst(c.rs); got != c.want {
+		if got := worstVerdict(c.rs); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}

@@ -131,8 +131,8 @@ func gravity(r result) []int64 {
 	if outcomeOf(r) == outcomeWrong {
 		g[1] = 1
 	}
-	for _, a := range answerKinds {
-		g = append(g, map[string]int64{a.bad: 1}[a.get(r.Safety)])
+	for _, a := range answerKinds() {
+		g = append(g, map[string]int64{a.Bad: 1}[a.Of(r.Safety)])
 	}
 	if r.Safety.Verdict != scenario.Safe {
 		g = append(g, 1)
@@ -174,9 +174,9 @@ func detailOf(run run, i int, r result) detail {
 	if r.Status != scenario.StatusDone && !cut(r) {
 		return d
 	}
-	for _, a := range answerKinds {
-		v := or(clean(a.get(r.Safety)), scenario.Undecided)
-		d.Answers = append(d.Answers, answerLine{a.name, v, a.class(v), a.why(r.Safety)})
+	for _, a := range answerKinds() {
+		v := or(clean(a.Of(r.Safety)), scenario.Undecided)
+		d.Answers = append(d.Answers, answerLine{a.Name, v, a.class(v), a.why(r.Safety)})
 	}
 	d.Numbers = numbers(r)
 	for _, l := range []struct {

@@ -209,9 +209,9 @@ func soFar(r result) string {
 		}
 		seen = append(seen, text)
 	}
-	for _, a := range answerKinds {
-		if v := a.get(r.Safety); v == a.bad {
-			seen = append(seen, a.name+" "+v)
+	for _, a := range answerKinds() {
+		if v := a.Of(r.Safety); v == a.Bad {
+			seen = append(seen, a.Name+" "+v)
 		}
 	}
 	if n := r.Safety.Overlaps; n > 0 {

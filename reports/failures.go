@@ -17,8 +17,8 @@ func (e *experiment) meantToFail() bool {
 // failures are the bad answers that are expected.
 func failures(e scenario.Expect) []string {
 	var list []string
-	for i, v := range []string{e.Verdict, e.Promise, e.Liveness} {
-		if v == answerKinds[i].bad {
+	for _, a := range scenario.Answers() {
+		if v := *a.Expected(&e); v == a.Bad {
 			list = append(list, v)
 		}
 	}

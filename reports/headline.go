@@ -54,7 +54,7 @@ func shortList(words []string, most int) string {
 func headlineOf(locks map[string][]result, where string) []headline {
 	var unsafe, overlapping, unknown, stuck int
 	for _, rs := range locks {
-		switch v, _ := answerKinds[0].worst(rs); v {
+		switch worstVerdict(rs) {
 		case scenario.Unsafe:
 			unsafe++
 			if overlaps(rs) > 0 {
@@ -63,7 +63,7 @@ func headlineOf(locks map[string][]result, where string) []headline {
 		case scenario.Undecided:
 			unknown++
 		}
-		if v, _ := answerKinds[2].worst(rs); v == scenario.Stuck {
+		if worstLiveness(rs) == scenario.Stuck {
 			stuck++
 		}
 	}

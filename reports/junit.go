@@ -141,8 +141,8 @@ func reasons(r result) string {
 		return ""
 	}
 	var lines []string
-	for _, a := range answerKinds {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.name, or(clean(a.get(r.Safety)), scenario.Undecided), a.why(r.Safety)), ": "))
+	for _, a := range answerKinds() {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", a.Name, or(clean(a.Of(r.Safety)), scenario.Undecided), a.why(r.Safety)), ": "))
 	}
 	return strings.Join(lines, "\n")
 }

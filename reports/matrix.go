@@ -145,12 +145,12 @@ func (b *builder) matrix(m resultsByFault) section {
 // badge is the verdict over some runs, and what else is bad.
 func badge(rs []result) cell {
 	var c cell
-	for i, a := range answerKinds {
+	for i, a := range answerKinds() {
 		v, _ := a.worst(rs)
 		switch {
 		case i == 0:
 			c = cell{Text: v, Class: a.class(v)}
-		case v == a.bad:
+		case v == a.Bad:
 			c = cell{Text: c.Text + ", " + v, Class: bad}
 		}
 	}
@@ -190,7 +190,7 @@ func (b *builder) faultCell(rs []result) cell {
 	}
 	c := cell{Class: good}
 	var words []string
-	for i, a := range answerKinds {
+	for i, a := range answerKinds() {
 		v, n := a.worst(ran)
 		switch class := a.class(v); {
 		case class == good:

@@ -54,40 +54,41 @@ func (b *builder) safetyCells(e *experiment, rs []result) []cell {
 	return cs
 }
 
-// answerKind is one of the three answers, with its values from worst to best.
-type answerKind struct {
-	name            string
-	key             string // of its reason in result.json
-	get             func(scenario.Safety) string
-	bad, doubt, yes string
+// answerKind is one of the three answers.
+type answerKind struct{ scenario.AnswerKind }
+
+func answerKinds() (list [3]answerKind) {
+	for i, a := range scenario.Answers() {
+		list[i] = answerKind{a}
+	}
+	return list
 }
 
-var answerKinds = [...]answerKind{
-	{"verdict", "verdict", func(s scenario.Safety) string { return s.Verdict }, scenario.Unsafe, scenario.Undecided, scenario.Safe},
-	{"guarantee", "promise", func(s scenario.Safety) string { return s.Promise }, scenario.Broken, scenario.Undecided, scenario.Kept},
-	{"liveness", "liveness", func(s scenario.Safety) string { return s.Liveness }, scenario.Stuck, scenario.Undecided, scenario.Live},
-}
+// worstVerdict, worstGuarantee and worstLiveness are the worst answers of some runs.
+func worstVerdict(rs []result) string   { v, _ := answerKinds()[0].worst(rs); return v }
+func worstGuarantee(rs []result) string { v, _ := answerKinds()[1].worst(rs); return v }
+func worstLiveness(rs []result) string  { v, _ := answerKinds()[2].worst(rs); return v }
 
 // why is the reason for the answer.
-func (a answerKind) why(s scenario.Safety) string { return clean(s.Why[a.key]) }
+func (a answerKind) why(s scenario.Safety) string { return clean(s.Why[a.Key]) }
 
 // worst is the worst answer of some runs, and in how many runs it occurs. A value
 // that is not in the schema counts as unknown.
 func (a answerKind) worst(rs []result) (string, int) {
 	n := map[string]int{}
 	for _, r := range rs {
-		v := a.get(r.Safety)
-		if v != a.bad && v != a.yes {
-			v = a.doubt
+		v := a.Of(r.Safety)
+		if v != a.Bad && v != a.Good {
+			v = scenario.Undecided
 		}
 		n[v]++
 	}
-	for _, v := range []string{a.bad, a.doubt, a.yes} {
+	for _, v := range []string{a.Bad, scenario.Undecided, a.Good} {
 		if n[v] > 0 {
 			return v, n[v]
 		}
 	}
-	return a.doubt, 0
+	return scenario.Undecided, 0
 }
 
 func (b *builder) answer(rs []result, a answerKind) cell {
@@ -96,10 +97,10 @@ func (b *builder) answer(rs []result, a answerKind) cell {
 	if n < len(rs) {
 		c.Text += fmt.Sprintf(" %d/%d", n, len(rs))
 	}
-	if v == a.doubt {
+	if v == scenario.Undecided {
 		for _, r := range rs {
-			if why := a.why(r.Safety); a.get(r.Safety) == v && why != "" {
-				c.Marks = []int{b.note(a.name + " unknown: " + why)}
+			if why := a.why(r.Safety); a.Of(r.Safety) == v && why != "" {
+				c.Marks = []int{b.note(a.Name + " unknown: " + why)}
 				break
 			}
 		}
@@ -109,9 +110,9 @@ func (b *builder) answer(rs []result, a answerKind) cell {
 
 func (a answerKind) class(v string) class {
 	switch v {
-	case a.yes:
+	case a.Good:
 		return good
-	case a.bad:
+	case a.Bad:
 		return bad
 	}
 	return warn
@@ -325,7 +326,7 @@ func (e *experiment) surprising() *experiment {
 
 func allSafe(e *experiment) bool {
 	for _, r := range done(e.all()) {
-		if r.Safety.Verdict != scenario.Safe || r.Safety.Promise != scenario.Kept || r.Safety.Liveness != scenario.Live {
+		if !r.Safety.AllGood() {
 			return false
 		}
 	}
@@ -350,7 +351,7 @@ func keptOne(e *experiment) []string {
 
 func (b *builder) answerCells(rs []result) []cell {
 	var cs []cell
-	for _, a := range answerKinds {
+	for _, a := range answerKinds() {
 		cs = append(cs, b.answer(rs, a))
 	}
 	var n int64

@@ -252,10 +252,7 @@ var errNoViolation = errors.New("no violation to explain")
 // become unknown.
 func unproved(r scenario.Result, name, why string) scenario.Result {
 	r.Name, r.Status, r.Reason, r.AsExpected = name, scenario.StatusInterrupted, why, nil
-	r.Safety = scenario.Safety{
-		Verdict: scenario.Undecided, Promise: scenario.Undecided, Liveness: scenario.Undecided, Causes: []scenario.Cause{},
-		Why: map[string]string{"verdict": why, "promise": why, "liveness": why},
-	}
+	r.Safety = scenario.Unjudged(why)
 	return r
 }
 

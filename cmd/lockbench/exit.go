@@ -117,13 +117,12 @@ func graver(a, b exitCode) exitCode {
 // expected one, or a property is known and not as guaranteed. Other expectations
 // are thresholds.
 func surprisingSafety(r scenario.Result) bool {
-	differs := func(want, got string) bool {
-		return want != "" && got != scenario.Undecided && got != want
+	for _, a := range scenario.Answers() {
+		if want, got := *a.Expected(&r.Expect), a.Of(r.Safety); want != "" && got != scenario.Undecided && got != want {
+			return true
+		}
 	}
-	return differs(r.Expect.Verdict, r.Safety.Verdict) ||
-		differs(r.Expect.Promise, r.Safety.Promise) ||
-		differs(r.Expect.Liveness, r.Safety.Liveness) ||
-		slices.ContainsFunc(r.Properties, func(p scenario.Property) bool {
-			return !p.AsPromised() && p.Measured != scenario.Undecided
-		})
+	return slices.ContainsFunc(r.Properties, func(p scenario.Property) bool {
+		return !p.AsPromised() && p.Measured != scenario.Undecided
+	})
 }

@@ -22,20 +22,12 @@ func (d *derivation) compare() {
 		open = true
 		surprise("inconclusive: the history is damaged in %s, first %s", counted(n, "place", "places"), d.history.Damage[0])
 	}
-	for _, answer := range []struct{ name, want, got string }{
-		{"verdict", r.Expect.Verdict, r.Safety.Verdict},
-		{"promise", r.Expect.Promise, r.Safety.Promise},
-		{"liveness", r.Expect.Liveness, r.Safety.Liveness},
-	} {
-		why := r.Safety.Why[answer.name]
-		switch {
-		case answer.want == "" || answer.want == answer.got:
-		case answer.got == scenario.Undecided:
-			open = true
-			surprise("%s: expected %s, but it is unknown: %s", answer.name, answer.want, why)
+	for _, a := range scenario.Answers() {
+		switch want, got := *a.Expected(&r.Expect), a.Of(r.Safety); {
+		case want == "" || want == got:
 		default:
-			wrong = true
-			surprise("%s: expected %s, but it is %s: %s", answer.name, answer.want, answer.got, why)
+			wrong, open = wrong || got != scenario.Undecided, open || got == scenario.Undecided
+			surprise("%s: expected %s, but it is %s: %s", a.Key, want, got, r.Safety.Why[a.Key])
 		}
 	}
 	for _, text := range r.Expect.Thresholds {

@@ -28,11 +28,7 @@ func properties(dir string, in *input) (scenario.Result, error) {
 			d.unmeasured(name, "the scenario measures properties; there is no load")
 		}
 	}
-	const why = "the scenario measures properties; there is no load to judge"
-	r.Safety = scenario.Safety{
-		Verdict: scenario.Undecided, Promise: scenario.Undecided, Liveness: scenario.Undecided,
-		Why: map[string]string{"verdict": why, "promise": why, "liveness": why},
-	}
+	r.Safety = scenario.Unjudged("the scenario measures properties; there is no load to judge")
 	d.compareProperties()
 	return *r, nil
 }

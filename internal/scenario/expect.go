@@ -8,8 +8,8 @@ const expectAny = "any"
 // expectation is what the user expects, else the default.
 func expectation(sc Scenario, s Settings, r RecipeFacts) Expect {
 	e := merge(merge(defaultExpectation(sc, r), s.Expect), s.ExpectFor[r.ID])
-	for _, answer := range []*string{&e.Verdict, &e.Promise, &e.Liveness} {
-		if *answer == expectAny {
+	for _, a := range Answers() {
+		if answer := a.Expected(&e); *answer == expectAny {
 			*answer = ""
 		}
 	}

@@ -11,9 +11,9 @@ func underFaults(sc Scenario, r RecipeFacts, calm Expect) Expect {
 	e := calm
 	for _, f := range sc.Faults {
 		u := underFault(sc, r, f, calm)
-		e.Verdict = graver(e.Verdict, u.Verdict, Unsafe)
-		e.Promise = graver(e.Promise, u.Promise, Broken)
-		e.Liveness = graver(e.Liveness, u.Liveness, Stuck)
+		for _, a := range Answers() {
+			*a.Expected(&e) = graver(*a.Expected(&e), *a.Expected(&u), a.Bad)
+		}
 	}
 	return e
 }

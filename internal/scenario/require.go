@@ -59,15 +59,12 @@ func (sc Scenario) Require(e Expect) Scenario {
 	if !sc.Competes() {
 		e.Verdict, e.Liveness = "", ""
 	}
-	for _, answer := range []struct {
-		now        *string
-		bad, given string
-	}{{&sc.Expect.Verdict, Unsafe, e.Verdict}, {&sc.Expect.Promise, Broken, e.Promise}, {&sc.Expect.Liveness, Stuck, e.Liveness}} {
-		switch {
-		case answer.given == expectAny, answer.given == "" && *answer.now == answer.bad:
-			*answer.now = ""
-		case answer.given != "":
-			*answer.now = answer.given
+	for _, a := range Answers() {
+		switch now, given := a.Expected(&sc.Expect), *a.Expected(&e); {
+		case given == expectAny, given == "" && *now == a.Bad:
+			*now = ""
+		case given != "":
+			*now = given
 		}
 	}
 	sc.Expect.Thresholds = append(slices.Clone(sc.Expect.Thresholds), e.Thresholds...)

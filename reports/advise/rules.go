@@ -52,14 +52,14 @@ func hold(q Question, e evidence) Point {
 		}
 		p := Point{Verdict: No, Text: fmt.Sprintf("two clients held it without any fault, with hold %s and TTL %s", m.Workload.Hold, m.TTL), Scenario: m.folder}
 		for _, shorter := range calm {
-			if shorter.HoldPerTTL() < 1 && m.HoldPerTTL() >= 1 && good(shorter) {
+			if shorter.HoldPerTTL() < 1 && m.HoldPerTTL() >= 1 && shorter.Safety.AllGood() {
 				p.Change = fmt.Sprintf("keep every hold below the TTL: with hold %s and TTL %s it was safe (%s)", shorter.Workload.Hold, shorter.TTL, shorter.folder)
 			}
 		}
 		return p
 	}
 	for _, m := range calm {
-		if q.reached(m) && good(m) {
+		if q.reached(m) && m.Safety.AllGood() {
 			return Point{Verdict: Yes, Text: fmt.Sprintf("one holder at a time with hold %s and TTL %s", m.Workload.Hold, m.TTL), Scenario: m.folder}
 		}
 	}
@@ -151,7 +151,7 @@ func failover(_ Question, e evidence) Point {
 			return Point{Verdict: No, Text: fmt.Sprintf("not safe under %s: %s", kind, why(m)), Change: "use servers that confirm a grant only when a majority has it", Scenario: m.folder}
 		case m.Safety.Liveness == scenario.Stuck:
 			return Point{Verdict: No, Text: fmt.Sprintf("it stayed taken under %s", kind), Scenario: m.folder}
-		case good(m) && len(m.Faults) == 1:
+		case m.Safety.AllGood() && len(m.Faults) == 1:
 			survived[kind] = m
 		}
 	}
@@ -163,17 +163,17 @@ func failover(_ Question, e evidence) Point {
 		return Point{Verdict: Yes, Text: "one holder at a time when the leader died, and when it was cut off from its peers (" + cut.folder + ")", Scenario: killed.folder}
 	}
 	for _, m := range list {
-		if !good(m) {
+		if !m.Safety.AllGood() {
 			return Point{Verdict: NotMeasured, Text: fmt.Sprintf("the scenario with %s proved nothing: %s", m.Faults[0].Kind, why(m)), Scenario: m.folder}
 		}
 	}
 	return Point{Verdict: NotMeasured, Text: fmt.Sprintf("needs scenarios with %s and %s, or without a leader with %s, on several servers", leaderKill, leaderCutPeers, minorityKill)}
 }
 
-// safeUnder is yes if one of the scenarios is good; none of them is bad.
+// safeUnder is yes if one of the scenarios is all good; none of them is bad.
 func safeUnder(list evidence, text, what string) Point {
 	for _, m := range list {
-		if good(m) {
+		if m.Safety.AllGood() {
 			return Point{Verdict: Yes, Text: text, Scenario: m.folder}
 		}
 	}
@@ -231,14 +231,11 @@ func bad(m measured) bool {
 	return m.Safety.Verdict == scenario.Unsafe || m.Safety.Promise == scenario.Broken
 }
 
-func good(m measured) bool {
-	return m.Safety.Verdict == scenario.Safe && m.Safety.Promise == scenario.Kept && m.Safety.Liveness == scenario.Live
-}
 
 // why is the first answer of m that is not good.
 func why(m measured) string {
-	for _, answer := range []string{"verdict", "promise", "liveness"} {
-		if text := m.Safety.Why[answer]; text != "" && (answer != "verdict" || m.Safety.Verdict != scenario.Safe) && (answer != "promise" || m.Safety.Promise != scenario.Kept) {
+	for _, a := range scenario.Answers() {
+		if text := m.Safety.Why[a.Key]; text != "" && a.Of(m.Safety) != a.Good {
 			return text
 		}
 	}

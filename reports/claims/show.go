@@ -36,27 +36,20 @@ func parseShown(s string) (shown, error) {
 }
 
 func answerShown(name, want string) (shown, error) {
-	of := map[string]func(scenario.Safety) string{
-		"verdict":   func(s scenario.Safety) string { return s.Verdict },
-		"guarantee": func(s scenario.Safety) string { return s.Promise },
-		"liveness":  func(s scenario.Safety) string { return s.Liveness },
-	}[name]
-	allowed := map[string][]string{
-		"verdict":   {scenario.Safe, scenario.Unsafe},
-		"guarantee": {scenario.Kept, scenario.Broken},
-		"liveness":  {scenario.Live, scenario.Stuck},
-	}[name]
-	if !slices.Contains(allowed, want) {
-		return shown{}, fmt.Errorf("%s = %s is no answer; write verdict = safe|unsafe, guarantee = kept|broken or liveness = live|stuck", name, want)
+	for _, a := range scenario.Answers() {
+		if a.Name != name || want != a.Bad && want != a.Good {
+			continue
+		}
+		s := shown{text: name + " " + want, universal: want == a.Good, in: func(r scenario.Result) (bool, bool, bool) {
+			got := a.Of(r.Safety)
+			return got == want, got == a.Bad || got == a.Good, false
+		}}
+		if want == scenario.Unsafe {
+			s.size = "overlap"
+		}
+		return s, nil
 	}
-	s := shown{text: name + " " + want, universal: want == allowed[0], in: func(r scenario.Result) (bool, bool, bool) {
-		got := of(r.Safety)
-		return got == want, slices.Contains(allowed, got), false
-	}}
-	if want == scenario.Unsafe {
-		s.size = "overlap"
-	}
-	return s, nil
+	return shown{}, fmt.Errorf("%s = %s is no answer; write verdict = safe|unsafe, guarantee = kept|broken or liveness = live|stuck", name, want)
 }
 
 // hasProperty skips recipes that do not guarantee the property.

@@ -136,26 +136,16 @@ func byScenario(d scenario.Document) (map[string][]scenario.Result, []string) {
 	return groups, order
 }
 
-// answers are the three answers, from the worst to the best.
-var answers = []struct {
-	name   string
-	values []string
-	get    func(scenario.Safety) string
-}{
-	{"verdict", []string{scenario.Unsafe, scenario.Undecided, scenario.Safe}, func(s scenario.Safety) string { return s.Verdict }},
-	{"guarantee", []string{scenario.Broken, scenario.Undecided, scenario.Kept}, func(s scenario.Safety) string { return s.Promise }},
-	{"liveness", []string{scenario.Stuck, scenario.Undecided, scenario.Live}, func(s scenario.Safety) string { return s.Liveness }},
-}
-
 // safety lists the answers that changed. Each is that of the worst repeat: unknown in
 // one is not the good answer of all.
 func (p pair) safety() []Safety {
 	var list []Safety
-	for _, a := range answers {
+	for _, a := range scenario.Answers() {
+		values := []string{a.Bad, scenario.Undecided, a.Good}
 		worst := func(rs []scenario.Result) (int, string) {
-			counts := make([]int, len(a.values))
+			counts := make([]int, len(values))
 			for _, r := range rs {
-				i := slices.Index(a.values, a.get(r.Safety))
+				i := slices.Index(values, a.Of(r.Safety))
 				if i < 0 || r.Status != scenario.StatusDone && i > 0 {
 					i = 1
 				}
@@ -169,7 +159,7 @@ func (p pair) safety() []Safety {
 		if from == to {
 			continue
 		}
-		s := Safety{Scenario: p.name, Answer: a.name, Base: a.values[from], New: a.values[to], BaseRuns: fromRuns, NewRuns: toRuns, Change: Better}
+		s := Safety{Scenario: p.name, Answer: a.Name, Base: values[from], New: values[to], BaseRuns: fromRuns, NewRuns: toRuns, Change: Better}
 		switch {
 		case to == 0:
 			s.Change = Worse

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -76,14 +77,7 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 		}
 	}
 	c.Tests = len(tested)
-	slices.SortStableFunc(tested, func(a, b *Speed) int {
-		if a.P < b.P {
-			return -1
-		} else if a.P > b.P {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(tested, func(a, b *Speed) int { return cmp.Compare(a.P, b.P) })
 	holds := true
 	for i, s := range tested {
 		limit := o.Alpha / float64(len(tested)-i)
