@@ -127,10 +127,7 @@ func fastest(e *experiment, clients int, what, unit string, flaws map[string]str
 		}
 		out = append(out, line)
 	}
-	if len(unranked) > 0 {
-		out = append(out, fmt.Sprintf("Not ranked by speed (%s, %s): %s.", clean(e.title()), plural(clients, "client", "clients"), list(unranked)))
-	}
-	return out
+	return append(out, listed(fmt.Sprintf("Not ranked by speed (%s, %s)", clean(e.title()), plural(clients, "client", "clients")), unranked)...)
 }
 
 // held states which locks kept one holder at a time under a fault, which did not,
@@ -169,17 +166,11 @@ func held(e *experiment) []string {
 			}
 		}
 	}
-	var out []string
 	where := clean(list(e.faults))
-	if len(kept) > 0 {
-		out = append(out, fmt.Sprintf("Safe under %s (one holder at a time): %s.", where, list(kept)))
-	}
-	if len(two) > 0 {
-		out = append(out, fmt.Sprintf("Unsafe under %s: %s.", where, list(two)))
-	}
-	if len(open) > 0 {
-		out = append(out, fmt.Sprintf("Unknown under %s, so not proven safe: %s.", where, list(open)))
-	}
+	out := slices.Concat(
+		listed("Safe under "+where+" (one holder at a time)", kept),
+		listed("Unsafe under "+where, two),
+		listed("Unknown under "+where+", so not proven safe", open))
 	if len(tokens) > 0 {
 		line := fmt.Sprintf("Fencing tokens under the same faults (%s): the unfenced counter lost %s and accepted %s; the fenced counter lost %s and rejected %s.",
 			list(tokens), counted(plainLost, "update", "updates"), counted(stale, "stale write", "stale writes"), counted(fencedLost, "update", "updates"), counted(rejected, "request", "requests"))
@@ -258,13 +249,7 @@ func offered(e *experiment) []string {
 	var out []string
 	for _, name := range e.rows {
 		for _, n := range e.counts {
-			var a scenario.Arrivals
-			for _, r := range done(e.runs[point{name, n}]) {
-				if r.Arrivals != nil {
-					a.Arrived, a.Completed = a.Arrived+r.Arrivals.Arrived, a.Completed+r.Arrivals.Completed
-					a.Dropped, a.InFlight = a.Dropped+r.Arrivals.Dropped, a.InFlight+r.Arrivals.InFlight
-				}
-			}
+			a, _ := arrivals(e.runs[point{name, n}])
 			if a.Arrived == 0 {
 				continue
 			}

@@ -74,12 +74,8 @@ func (b *builder) controls(es []*experiment) section {
 					out.Class = bad
 				}
 			}
-			u := cell{Text: count(int64(c.undecided))}
-			if c.undecided > 0 {
-				u.Class = warn
-			}
 			o := statOf(rs, func(r result) (float64, bool) { return float64(r.Safety.Overlaps), true })
-			r.Cells = []cell{{Text: clean(e.group)}, {Text: count(int64(c.runs))}, {Text: expected}, out, u, {Text: number(o.med)}, {Text: count(int64(o.min)) + ".." + count(int64(o.max))}}
+			r.Cells = []cell{{Text: clean(e.group)}, {Text: count(int64(c.runs))}, {Text: expected}, out, counter(int64(c.undecided), warn), {Text: number(o.med)}, {Text: count(int64(o.min)) + ".." + count(int64(o.max))}}
 			t.Rows = append(t.Rows, r)
 		}
 	}

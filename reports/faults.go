@@ -77,15 +77,10 @@ func (b *builder) inflicted(es []*experiment, apart bool) table {
 		if x.hit < x.armed {
 			hit.Class = warn
 		}
-		cells := []cell{hit, b.middle(x.outages), b.longest(x.outages), b.middle(x.repairs)}
-		for _, n := range []int64{x.incidents, x.breaches} {
-			c := cell{Text: count(n)}
-			if n > 0 {
-				c.Class = bad
-			}
-			cells = append(cells, c)
-		}
-		t.Rows = append(t.Rows, row{Head: name, Cells: append(cells, cell{Text: or(strings.Join(x.mechanisms, ", "), none)})})
+		t.Rows = append(t.Rows, row{Head: name, Cells: []cell{
+			hit, b.among(x.outages, 0.5), b.among(x.outages, 1), b.among(x.repairs, 0.5),
+			counter(x.incidents, bad), counter(x.breaches, bad), {Text: or(strings.Join(x.mechanisms, ", "), none)},
+		}})
 	}
 	if len(t.Rows) > 0 {
 		t.Below = []string{"Without a grant: for each fault that hit, the longest time without a grant of the affected keys, until the first grant after the fault. Next grant: median time from the end of the fault. Incidents (two clients held the same key) and breaches: all of these runs, whatever their cause."}
@@ -110,9 +105,7 @@ func (x *infliction) add(f scenario.FaultResult) {
 	}
 }
 
-func (b *builder) middle(vs []float64) cell  { return b.among(vs, 0.5) }
-func (b *builder) longest(vs []float64) cell { return b.among(vs, 1) }
-
+// among is the lowest of the values that is not below a share of them.
 func (b *builder) among(vs []float64, share float64) cell {
 	if len(vs) == 0 {
 		return b.dash("no client was granted a lock again, or no fault of this kind hit")

@@ -35,25 +35,18 @@ func (r run) latencies(rs []result, tag string) (*hdrhistogram.Histogram, error)
 		if err != nil {
 			return nil, err
 		}
-		h, err := merge(f, tag)
+		sum, err = merge(sum, f, tag)
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		switch {
-		case h == nil:
-		case sum == nil:
-			sum = h
-		default:
-			sum.Merge(h)
 		}
 	}
 	return sum, nil
 }
 
-// merge reads a histogram log and adds up the intervals of one tag. It filters the
-// lines first, since the decoder would decode every tag.
-func merge(in io.Reader, tag string) (*hdrhistogram.Histogram, error) {
+// merge reads a histogram log and adds the intervals of one tag to sum, which may be
+// nil. It filters the lines first, since the decoder would decode every tag.
+func merge(sum *hdrhistogram.Histogram, in io.Reader, tag string) (*hdrhistogram.Histogram, error) {
 	var lines bytes.Buffer
 	s := bufio.NewScanner(in)
 	s.Buffer(make([]byte, 64<<10), 8<<20)
@@ -66,7 +59,6 @@ func merge(in io.Reader, tag string) (*hdrhistogram.Histogram, error) {
 		return nil, err
 	}
 	reader := hdrhistogram.NewHistogramLogReader(&lines)
-	var sum *hdrhistogram.Histogram
 	for {
 		h, err := reader.NextIntervalHistogram()
 		if err != nil {

@@ -126,6 +126,15 @@ func (b *builder) cell(runs []result, what string, m metric) cell {
 	return b.dash(what + " was not measured: " + why(done(runs), m.field))
 }
 
+// counter is the cell of a number that should be 0: another has the class.
+func counter(n int64, class class) cell {
+	c := cell{Text: count(n)}
+	if n > 0 {
+		c.Class = class
+	}
+	return c
+}
+
 func unmeasured(runs []result, m metric) []result {
 	var rest []result
 	for _, r := range done(runs) {

@@ -123,6 +123,14 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
+// listed is a sentence that names the words; no words, no sentence.
+func listed(what string, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	return []string{what + ": " + list(words) + "."}
+}
+
 func fixed2(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return none

@@ -124,13 +124,10 @@ func (b *builder) registerCells(rs []result) []cell {
 	plain, np := registers(rs, "plain")
 	fenced, nf := registers(rs, "fenced")
 	lost := func(reg scenario.Register, n int, what string) cell {
-		switch {
-		case n == 0:
+		if n == 0 {
 			return b.dash(what)
-		case reg.LostUpdates > 0:
-			return cell{Text: count(reg.LostUpdates), Class: bad}
 		}
-		return cell{Text: "0"}
+		return counter(reg.LostUpdates, bad)
 	}
 	noGuard, noTokens := "this workload has no guarded counter", "no fenced counter: the recipe has no fencing tokens"
 	if np == 0 {
@@ -139,17 +136,14 @@ func (b *builder) registerCells(rs []result) []cell {
 	if s := why(rs, "lost_updates"); np == 0 && s != noReason {
 		noGuard, noTokens = "lost updates: "+s, "lost updates: "+s
 	}
-	stale := cell{Text: none, Class: mute}
+	var stale cell
 	switch {
 	case np == 0:
 		stale = b.dash(noGuard)
 	case plain.StaleWrites == nil:
 		stale = b.dash("stale writes cannot be detected: the recipe has no fencing tokens")
 	default:
-		stale = cell{Text: count(*plain.StaleWrites)}
-		if *plain.StaleWrites > 0 {
-			stale.Class = bad
-		}
+		stale = counter(*plain.StaleWrites, bad)
 	}
 	rejected := cell{Text: count(fenced.Rejected)}
 	if nf == 0 {
@@ -249,10 +243,7 @@ func leaseLine(e *experiment) []string {
 			parts = append(parts, name+" ("+outlived(rs)+")")
 		}
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []string{"Holds that outlived their lease: " + list(parts) + "."}
+	return listed("Holds that outlived their lease", parts)
 }
 
 // faultLines states whether other clients were granted the key during the fault.
@@ -260,8 +251,7 @@ func faultLines(e *experiment) []string {
 	if len(e.faults) == 0 {
 		return nil
 	}
-	var lines, waited, took []string
-	var missed []string
+	var waited, took, missed []string
 	for _, name := range e.rows {
 		rs := done(e.of(name))
 		n, hit, others := 0, 0, 0
@@ -290,12 +280,7 @@ func faultLines(e *experiment) []string {
 			took = append(took, fmt.Sprintf("%s (%d of %d)", name, others, hit))
 		}
 	}
-	if len(took) > 0 {
-		lines = append(lines, "Another client was granted the key during the fault: "+list(took)+".")
-	}
-	if len(waited) > 0 {
-		lines = append(lines, "No other client was granted the key during the fault: "+list(waited)+".")
-	}
+	lines := append(listed("Another client was granted the key during the fault", took), listed("No other client was granted the key during the fault", waited)...)
 	if len(missed) > 0 {
 		lines = append(lines, "The fault missed its target, so the result proves nothing: "+strings.Join(missed, "; ")+".")
 	}
@@ -337,10 +322,7 @@ func allSafe(e *experiment) bool {
 // are good.
 func keptOne(e *experiment) []string {
 	rs := done(e.all())
-	if len(rs) == 0 {
-		return nil
-	}
-	if e.onlyControls() {
+	if len(rs) == 0 || e.onlyControls() {
 		return nil
 	}
 	if allSafe(e) {
@@ -358,11 +340,7 @@ func (b *builder) answerCells(rs []result) []cell {
 	for _, r := range rs {
 		n += r.Safety.OverlapIncidents
 	}
-	c := cell{Text: count(n)}
-	if n > 0 {
-		c.Class = bad
-	}
-	return append(cs, c)
+	return append(cs, counter(n, bad))
 }
 
 func answerColumns() []column {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // uncontended: how fast a lock is without contention. One row per recipe, one
@@ -20,7 +22,7 @@ func (b *builder) uncontended(es []*experiment) section {
 			t.Cols = []column{{Name: "clients"}, {Name: "pairs/s"}, {Group: "acquire", Name: "p50"}, {Group: "acquire", Name: "p99"}, {Group: "acquire", Name: "max"}}
 			b.rows(&t, e, func(rs []result) []cell {
 				return []cell{b.cell(rs, "throughput", mThroughput()), b.cell(rs, "acquire p50", mAcquire(p50)),
-					b.percentile(rs, "acquire p99", mAcquire(p99), acquires), b.cell(rs, "acquire max", mAcquire(top))}
+					b.percentile(rs, "acquire p99", mAcquire(p99), acquire), b.cell(rs, "acquire max", mAcquire(top))}
 			})
 		} else {
 			b.pairs(&t, e)
@@ -54,7 +56,7 @@ func (b *builder) pairs(t *table, e *experiment) {
 			if z := statOf(e.runs[point{name, n}], mAcquire(p99).get); z.n > 0 {
 				a.Text += " / " + nanos(z.med)
 			}
-			r.Cells = append(r.Cells, b.few(a, e.runs[point{name, n}], acquires))
+			r.Cells = append(r.Cells, b.few(a, e.runs[point{name, n}], acquire))
 		}
 		t.Rows = append(t.Rows, r)
 	}
@@ -130,7 +132,7 @@ func (b *builder) contended(es []*experiment) section {
 		b.rows(&t, e, func(rs []result) []cell {
 			return []cell{
 				badge(done(rs)), b.cell(rs, "throughput", mThroughput()), b.spread(rs, mThroughput()),
-				b.cell(rs, "wait p50", mAcquire(p50)), b.percentile(rs, "wait p99", mAcquire(p99), acquires), b.cell(rs, "longest wait", mAcquire(top)),
+				b.cell(rs, "wait p50", mAcquire(p50)), b.percentile(rs, "wait p99", mAcquire(p99), acquire), b.cell(rs, "longest wait", mAcquire(top)),
 				b.cell(rs, "handoff", mHandoff()), b.cell(rs, "fairness", mFairness()), {Text: waits(rs)},
 			}
 		})
@@ -183,12 +185,8 @@ func (b *builder) cost(es []*experiment) section {
 				failed += r.Failed - r.Busy + r.Settled
 				unknown += r.Unknown
 			}
-			u := cell{Text: count(unknown)}
-			if unknown > 0 {
-				u.Class = warn
-			}
 			return []cell{b.cell(rs, "requests per acquire", mRequests()), b.cell(rs, "server CPU", mServerCPU()),
-				b.cell(rs, "client CPU", mClientCPU()), {Text: count(held)}, {Text: count(busy)}, {Text: count(failed)}, u}
+				b.cell(rs, "client CPU", mClientCPU()), {Text: count(held)}, {Text: count(busy)}, {Text: count(failed)}, counter(unknown, warn)}
 		})
 		s.Tables = append(s.Tables, t)
 	}
@@ -206,33 +204,35 @@ func (b *builder) openLoop(es []*experiment) section {
 		t.Cols = append(t.Cols, column{Name: "verdict", Left: true}, column{Name: "arrived"}, column{Name: "completed"}, column{Name: "dropped"}, column{Name: "in flight"},
 			column{Group: "response", Name: "p50"}, column{Group: "response", Name: "p99"}, column{Group: "response", Name: "max"}, column{Group: "pacer late", Name: "p99"})
 		b.rows(&t, e, func(rs []result) []cell {
-			var a, c, d, f, late int64
-			n := 0
-			for _, r := range done(rs) {
-				if r.Arrivals != nil {
-					n++
-					a, c, d, f = a+r.Arrivals.Arrived, c+r.Arrivals.Completed, d+r.Arrivals.Dropped, f+r.Arrivals.InFlight
-					late = max(late, r.Arrivals.PacerLateNS)
-				}
-			}
-			cs := []cell{badge(done(rs)), {Text: count(a)}, {Text: count(c)}, {Text: count(d)}, {Text: count(f)}}
-			tail := cell{Text: nanos(float64(late))}
-			if n == 0 {
+			a, any := arrivals(rs)
+			cs := []cell{badge(done(rs)), {Text: count(a.Arrived)}, {Text: count(a.Completed)}, counter(a.Dropped, warn), {Text: count(a.InFlight)}}
+			tail := cell{Text: nanos(float64(a.PacerLateNS))}
+			if !any {
 				x := b.dash("arrivals were not measured: " + why(done(rs), "arrivals"))
 				cs, tail = []cell{cs[0], x, x, x, x}, x
-			} else if d > 0 {
-				cs[3].Class = warn
 			}
-			if d > 0 && statOf(rs, mResponse(p50).get).n == 0 {
+			if a.Dropped > 0 && statOf(rs, mResponse(p50).get).n == 0 {
 				x := b.dash(noteDropped)
 				return append(cs, x, x, x, tail)
 			}
-			cs = append(cs, b.cell(rs, "response p50", mResponse(p50)), b.percentile(rs, "response p99", mResponse(p99), responses), b.cell(rs, "response max", mResponse(top)))
+			cs = append(cs, b.cell(rs, "response p50", mResponse(p50)), b.percentile(rs, "response p99", mResponse(p99), response), b.cell(rs, "response max", mResponse(top)))
 			return append(cs, tail)
 		})
 		s.Tables = append(s.Tables, t)
 	}
 	return s
+}
+
+// arrivals adds up those of several runs.
+func arrivals(rs []result) (sum scenario.Arrivals, any bool) {
+	for _, r := range done(rs) {
+		if a := r.Arrivals; a != nil {
+			any = true
+			sum.Arrived, sum.Completed, sum.Dropped, sum.InFlight = sum.Arrived+a.Arrived, sum.Completed+a.Completed, sum.Dropped+a.Dropped, sum.InFlight+a.InFlight
+			sum.PacerLateNS = max(sum.PacerLateNS, a.PacerLateNS)
+		}
+	}
+	return sum, any
 }
 
 // spread shows the lowest and the highest of the repeats.

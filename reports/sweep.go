@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -34,21 +35,13 @@ func sweeps(es []*experiment, ls map[string]look) []figure {
 		}
 		for _, key := range order {
 			list := alike[key]
-			slices.SortStableFunc(list, func(a, b *experiment) int {
+			byAxis := func(a, b *experiment) int {
 				x, _ := axis.of(a)
 				y, _ := axis.of(b)
-				if x < y {
-					return -1
-				} else if x > y {
-					return 1
-				}
-				return 0
-			})
-			list = slices.CompactFunc(list, func(a, b *experiment) bool {
-				x, _ := axis.of(a)
-				y, _ := axis.of(b)
-				return x == y
-			})
+				return cmp.Compare(x, y)
+			}
+			slices.SortStableFunc(list, byAxis)
+			list = slices.CompactFunc(list, func(a, b *experiment) bool { return byAxis(a, b) == 0 })
 			for _, n := range list[0].counts {
 				s := series{axis: axis.name, of: func(row string, i int) []result { return list[i].runs[point{row, n}] }}
 				for _, e := range list {

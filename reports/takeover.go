@@ -105,23 +105,12 @@ func succeeded(es []*experiment) []string {
 			}
 		}
 	}
-	var out []string
-	if len(within) > 0 {
-		out = append(out, "The lock of a killed holder was granted again within the takeover bound: "+list(within)+".")
-	}
-	if len(allowed) > 0 {
-		out = append(out, "After the takeover bound, but within the allowance for polling and a busy machine: "+list(allowed)+".")
-	}
-	if len(late) > 0 {
-		out = append(out, "After the takeover bound and the allowance for polling: "+list(late)+".")
-	}
-	if len(unbound) > 0 {
-		out = append(out, "Granted again although the recipe declares no takeover bound: "+list(unbound)+".")
-	}
-	if len(never) > 0 {
-		out = append(out, "Not granted again before the end of the run: "+list(never)+".")
-	}
-	return out
+	return slices.Concat(
+		listed("The lock of a killed holder was granted again within the takeover bound", within),
+		listed("After the takeover bound, but within the allowance for polling and a busy machine", allowed),
+		listed("After the takeover bound and the allowance for polling", late),
+		listed("Granted again although the recipe declares no takeover bound", unbound),
+		listed("Not granted again before the end of the run", never))
 }
 
 func fromDeath(t scenario.TakeoverTimes) []float64 {

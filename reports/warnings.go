@@ -107,6 +107,3 @@ func (b *builder) few(c cell, rs []result, of func(result) *scenario.Latency) ce
 	}
 	return c
 }
-
-func acquires(r result) *scenario.Latency  { return r.Acquire }
-func responses(r result) *scenario.Latency { return r.Response }

@@ -43,7 +43,7 @@ func TestFewSamplesMarkThePercentile(t *testing.T) {
 		if marks := b.warnings([]result{r}); len(marks) > 0 {
 			t.Errorf("the row is marked %v", b.notes)
 		}
-		if c := b.percentile([]result{r}, "p99", mAcquire(p99), acquires); (len(c.Marks) == 1) != marked {
+		if c := b.percentile([]result{r}, "p99", mAcquire(p99), acquire); (len(c.Marks) == 1) != marked {
 			t.Errorf("%d acquires: marks %v", count, c.Marks)
 		}
 	}

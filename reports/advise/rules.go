@@ -231,7 +231,6 @@ func bad(m measured) bool {
 	return m.Safety.Verdict == scenario.Unsafe || m.Safety.Promise == scenario.Broken
 }
 
-
 // why is the first answer of m that is not good.
 func why(m measured) string {
 	for _, a := range scenario.Answers() {
