@@ -32,13 +32,15 @@ type Comparison struct {
 	// Differences of the environments: why speed was not compared, unless it was
 	// compared anyway.
 	Differences []string `json:"differences"`
-	Safety      []Safety `json:"safety"` // the answers that changed
-	Speed       []Speed  `json:"speed"`
-	Failed      []Gate   `json:"failed"`   // rules
-	Compared    int      `json:"compared"` // scenarios of both that ran in at least one
-	OnlyBase    []string `json:"only_base"`
-	OnlyNew     []string `json:"only_new"`
-	NotRun      []string `json:"not_run"` // scenarios of both that ran in neither
+	// Busy is in how many repeats the machine was busy, where they were compared anyway.
+	Busy     string   `json:"busy,omitempty"`
+	Safety   []Safety `json:"safety"` // the answers that changed
+	Speed    []Speed  `json:"speed"`
+	Failed   []Gate   `json:"failed"`   // rules
+	Compared int      `json:"compared"` // scenarios of both that ran in at least one
+	OnlyBase []string `json:"only_base"`
+	OnlyNew  []string `json:"only_new"`
+	NotRun   []string `json:"not_run"` // scenarios of both that ran in neither
 }
 
 // Run is one of the two runs.

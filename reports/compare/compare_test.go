@@ -150,6 +150,13 @@ func TestRefuses(t *testing.T) {
 	}
 	o := compare.Defaults()
 	o.Anyway = true
+	var b bytes.Buffer
+	busy := other(func(d *scenario.Document) {
+		d.Scenarios[0].Warnings = []string{"machine busy: 99 % of its CPU time was used"}
+	})
+	if err := compare.Documents(made(rng(1), 2, 10, 0.03, 1), busy, o).Text(&b); err != nil || !strings.Contains(b.String(), "busy during 0 of 20 repeats in BASE and 1 of 20 in NEW, so a change may be the machine's") {
+		t.Errorf("compared anyway: %v\n%s", err, b.String())
+	}
 	if list := changed(compare.Documents(made(rng(1), 2, 10, 0.03, 1), other(func(d *scenario.Document) { d.Host.CPUs = 4 }), o)); len(list) != 3 {
 		t.Errorf("compared anyway: %v", list)
 	}

@@ -85,7 +85,11 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		}
 	}
 	if len(c.Speed) > 0 {
-		section("SPEED", fmt.Sprintf("%d tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%; – was not compared", c.Tests, c.Alpha, 100*c.MinChange))
+		items := []string{fmt.Sprintf("%d tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%; – was not compared", c.Tests, c.Alpha, 100*c.MinChange)}
+		if c.Busy != "" {
+			items = append(items, c.Busy+", so a change may be the machine's")
+		}
+		section("SPEED", items...)
 		if err := rows(c.matrix()); err != nil {
 			return err
 		}

@@ -68,6 +68,9 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 			}
 		}
 	}
+	if o.Anyway {
+		c.Busy = busy(pairs)
+	}
 	// Holm: the smallest p of m must be below alpha/m, the next below
 	// alpha/(m-1), and so on to the first that is not.
 	var tested []*Speed
@@ -105,7 +108,7 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 		if leastP(len(quietBase), len(quietNew)) <= o.Alpha {
 			base, new = quietBase, quietNew
 		} else if refused == "" {
-			refused = fmt.Sprintf("the machine was busy during %d of %d repeats in BASE and %d of %d in NEW", len(base)-len(quietBase), len(base), len(new)-len(quietNew), len(new))
+			refused = busyText(len(base), len(quietBase), len(new), len(quietNew))
 		}
 	}
 	a := benchmath.NewSample(base, &benchmath.Thresholds{CompareAlpha: o.Alpha})
@@ -125,6 +128,23 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 		s.Refused = tooFew(len(base), len(new), o.Alpha, 1)
 	}
 	return s, true
+}
+
+// busy counts the repeats during which the machine was busy; "" if there are none.
+func busy(pairs []pair) string {
+	var base, new, quietBase, quietNew int
+	for _, p := range pairs {
+		base, new = base+len(p.base), new+len(p.new)
+		quietBase, quietNew = quietBase+len(idle(p.base)), quietNew+len(idle(p.new))
+	}
+	if base == quietBase && new == quietNew {
+		return ""
+	}
+	return busyText(base, quietBase, new, quietNew)
+}
+
+func busyText(base, quietBase, new, quietNew int) string {
+	return fmt.Sprintf("the machine was busy during %d of %d repeats in BASE and %d of %d in NEW", base-quietBase, base, new-quietNew, new)
 }
 
 // idle are the repeats whose figures are the lock's, and not those of a busy machine.
