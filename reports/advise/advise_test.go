@@ -84,6 +84,7 @@ func TestRules(t *testing.T) {
 		"stuck after a death":                     {over(with(made("kill", 0.05, "holder-kill"), stuck)), nil, advise.No, "stayed taken while clients waited"},
 		"stuck while cut off":                     {over(with(made("off", 2, "holder-cut"), stuck)), nil, advise.YesIf, "the network never cuts a holder off for long"},
 		"two holders when cut off":                {over(with(made("off", 2, "holder-cut"), unsafe)), nil, advise.YesIf, "stops working when its lease ends"},
+		"the same with tokens, cut off":           {over(with(with(made("off", 2, "holder-cut"), unsafe), fenced)), nil, advise.YesIf, "held it while the holder was cut off, and the fenced counter lost nothing"},
 		"broken when cut off":                     {over(with(made("off", 2, "holder-cut"), broken)), nil, advise.No, "while the holder was cut off"},
 		"cut off with shorter holds":              {over(made("off", 0.05, "holder-cut")), nil, advise.NotMeasured, "no scenario with a holder cut off and holds of 1 TTLs"},
 		"unsafe with longer holds, cut off":       {over(with(made("longer", 5, "holder-cut"), unsafe)), nil, advise.Yes, ""},

@@ -81,10 +81,8 @@ func pause(_ Question, e evidence) Point {
 		if m.Safety.Verdict != scenario.Unsafe {
 			continue
 		}
-		if i := slices.IndexFunc(m.Safety.Registers, func(r scenario.Register) bool { return r.Name == "fenced" }); i >= 0 {
-			if r := m.Safety.Registers[i]; r.LostUpdates == 0 && r.StaleWrites != nil && *r.StaleWrites == 0 {
-				return Point{Verdict: YesIf, Text: "the resource rejects outdated fencing tokens: two clients held it while the holder was paused, and the fenced counter lost nothing", Scenario: m.folder}
-			}
+		if tokensSufficed(m) {
+			return Point{Verdict: YesIf, Text: "the resource rejects outdated fencing tokens: two clients held it while the holder was paused, and the fenced counter lost nothing", Scenario: m.folder}
 		}
 		return Point{Verdict: YesIf, Text: fmt.Sprintf("no holder ever stops for longer than its lease: two clients held it while the holder was paused (TTL %s)", m.TTL), Change: "add fencing tokens, or a lock that has them", Scenario: m.folder}
 	}
@@ -115,6 +113,8 @@ func cut(q Question, e evidence) Point {
 		switch {
 		case m.Safety.Promise == scenario.Broken:
 			return Point{Verdict: No, Text: "it broke its own guarantee while the holder was cut off", Change: "use a lock that checks its owner", Scenario: m.folder}
+		case m.Safety.Verdict == scenario.Unsafe && tokensSufficed(m):
+			return Point{Verdict: YesIf, Text: "the resource rejects outdated fencing tokens: two clients held it while the holder was cut off, and the fenced counter lost nothing", Scenario: m.folder}
 		case m.Safety.Verdict == scenario.Unsafe:
 			return Point{Verdict: YesIf, Text: fmt.Sprintf("a holder that cannot reach the server stops working when its lease ends: two clients held it while the holder was cut off (TTL %s)", m.TTL), Scenario: m.folder}
 		case m.Safety.Liveness == scenario.Stuck:
@@ -225,6 +225,13 @@ func property(name string) func(Question, evidence) Point {
 		}
 		return Point{Verdict: NotMeasured, Text: "the property was not measured"}
 	}
+}
+
+// tokensSufficed reports whether a counter that rejects outdated tokens lost nothing.
+func tokensSufficed(m measured) bool {
+	return slices.ContainsFunc(m.Safety.Registers, func(r scenario.Register) bool {
+		return r.Name == "fenced" && r.LostUpdates == 0 && r.StaleWrites != nil && *r.StaleWrites == 0
+	})
 }
 
 func bad(m measured) bool {
