@@ -54,6 +54,9 @@ func newHarness(ctx context.Context, s Subject) (*harness, error) {
 		return nil, errors.Join(err, h.close())
 	}
 	collide, err := h.collide(ctx)
+	for try := 1; try < tries && err != nil && ctx.Err() == nil; try++ {
+		collide, err = h.collide(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}

@@ -169,7 +169,7 @@ func lateRelease(t *trial) {
 func (t *trial) late(a, b, c *remote, key string, held, release *call, where string) {
 	next := b.begin(doAcquire, t.forever(), key)
 	if !t.within(t.long(), next) || !next.granted() {
-		return // no client succeeds a silent holder: it can free no successor's lock
+		t.nothing("the lock of a stopped holder did not pass to another within %v", t.long())
 	}
 	a.goOn()
 	if err := a.Resume(); err != nil {

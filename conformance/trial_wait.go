@@ -91,7 +91,7 @@ func leaves(t *trial, how string, limit time.Duration) {
 		// It left nothing, but took what was not its own.
 		t.see(impls.Symmetric, No, "a waiter that was ended %s took the lock from its holder", how)
 	}
-	t.free(held)
+	t.freeInTime(held)
 	// Again and again: a leftover attempt that goes on waiting takes the lock in between.
 	const looks = 5
 	for range looks {
