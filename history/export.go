@@ -16,31 +16,15 @@ const jsonFormat = "lockbench-history"
 // jsonLine is any line, for reading.
 type jsonLine struct {
 	jsonFirst
-	Stream *jsonStream `json:"stream"`
-	Damage *jsonDamage `json:"damage"`
-	End    *jsonEnd    `json:"end"`
+	Stream *Stream  `json:"stream"`
+	Damage *Damage  `json:"damage"`
+	End    *jsonEnd `json:"end"`
 	jsonCall
 }
 
 type jsonFirst struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-}
-
-type jsonStream struct {
-	Client           uint32 `json:"client"`
-	Worker           uint32 `json:"worker"`
-	Sealed           bool   `json:"sealed"`
-	SealedAt         int64  `json:"sealed_at,omitempty"`
-	ClockUncertainty int64  `json:"clock_uncertainty_ns"`
-}
-
-type jsonDamage struct {
-	File   string `json:"file"`
-	Offset int64  `json:"offset"`
-	Client uint32 `json:"client"`
-	Name   string `json:"name,omitempty"`
-	What   string `json:"what"`
 }
 
 type jsonEnd struct {
@@ -89,10 +73,10 @@ func writeJSONL(w io.Writer, h *History, each func(func(*Call)) error) error {
 	enc := json.NewEncoder(b)
 	err := enc.Encode(jsonFirst{jsonFormat, version})
 	for _, s := range h.Streams {
-		err = errors.Join(err, enc.Encode(map[string]jsonStream{"stream": {s.Client, s.Worker, s.Sealed, s.SealedAt, s.ClockUncertainty}}))
+		err = errors.Join(err, enc.Encode(map[string]Stream{"stream": s}))
 	}
 	for _, d := range h.Damage {
-		err = errors.Join(err, enc.Encode(map[string]jsonDamage{"damage": jsonDamage(d)}))
+		err = errors.Join(err, enc.Encode(map[string]Damage{"damage": d}))
 	}
 	calls := 0
 	err = errors.Join(err, each(func(c *Call) {
@@ -214,9 +198,9 @@ func (p *jsonReader) read(line []byte) {
 			return
 		}
 		p.streams[s.Client] = len(p.h.Streams)
-		p.h.Streams = append(p.h.Streams, Stream{Client: s.Client, Worker: s.Worker, Sealed: s.Sealed, SealedAt: s.SealedAt, ClockUncertainty: s.ClockUncertainty})
+		p.h.Streams = append(p.h.Streams, s)
 	case l.Damage != nil:
-		p.h.Damage = append(p.h.Damage, Damage(*l.Damage))
+		p.h.Damage = append(p.h.Damage, *l.Damage)
 	case l.End != nil:
 		p.end = l.End
 	case l.Kind != "" || l.Client != nil || l.Seq != nil:

@@ -24,25 +24,25 @@ type History struct {
 
 // Stream is one client's part of a history.
 type Stream struct {
-	Client  uint32
-	Worker  uint32 // number of the worker process that hosted it
-	Records int    // readable ones
+	Client  uint32 `json:"client"`
+	Worker  uint32 `json:"worker"` // number of the worker process that hosted it
+	Records int    `json:"-"`      // readable ones
 	// Sealed: the client ended its stream itself; otherwise its process died,
 	// and calls may have been cut short after the last record.
-	Sealed   bool
-	SealedAt int64 // stamp, if Sealed
+	Sealed   bool  `json:"sealed"`
+	SealedAt int64 `json:"sealed_at,omitempty"` // stamp, if Sealed
 	// ClockUncertainty of the client's process, in ns: its stamps may be off
 	// from other processes' by as much.
-	ClockUncertainty int64
+	ClockUncertainty int64 `json:"clock_uncertainty_ns"`
 }
 
 // Damage is one place of a history that could not be believed.
 type Damage struct {
-	File   string
-	Offset int64  // in File
-	Client uint32 // NoClient where it is not known
-	Name   string // of the client, where the source of the history names it
-	What   string // "the invoke checksum of record 17 does not match"
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`         // in File
+	Client uint32 `json:"client"`         // NoClient where it is not known
+	Name   string `json:"name,omitempty"` // of the client, where the source of the history names it
+	What   string `json:"what"`           // "the invoke checksum of record 17 does not match"
 }
 
 // NoClient is the client number of damage that cannot be laid to a client.

@@ -13,9 +13,9 @@ import (
 // names, and its stamps may be dates.
 type foreignLine struct {
 	jsonFirst
-	Stream *jsonStream `json:"stream"`
-	Damage *jsonDamage `json:"damage"`
-	End    *jsonEnd    `json:"end"`
+	Stream *Stream  `json:"stream"`
+	Damage *Damage  `json:"damage"`
+	End    *jsonEnd `json:"end"`
 
 	Client   any      `json:"client"`
 	Seq      *uint32  `json:"seq"`

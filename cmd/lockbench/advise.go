@@ -58,7 +58,7 @@ times scaled to a short TTL, or reads the runs of --from.`,
 	complete(cmd, map[string]func() []string{
 		"backends": func() []string { return append(backendNames(), recipeNames()...) },
 		"need": func() []string {
-			return append([]string{advise.NeedFencing, advise.NeedFailover}, names(properties())...)
+			return append([]string{advise.NeedFencing, advise.NeedFailover}, entryNames(properties())...)
 		},
 	})
 	return cmd
@@ -92,7 +92,7 @@ func parseQuestion(q *advise.Question, hold string) (err error) {
 	case q.TTL <= 0:
 		return errors.New("--ttl must be more than 0s")
 	}
-	known := append([]string{advise.NeedFencing, advise.NeedFailover}, names(properties())...)
+	known := append([]string{advise.NeedFencing, advise.NeedFailover}, entryNames(properties())...)
 	for _, need := range q.Needs {
 		if !slices.Contains(known, need) {
 			return fmt.Errorf("--need %s: choose %s", need, strings.Join(known, ", "))

@@ -59,12 +59,7 @@ func (a *app) fit(p *plan, budget time.Duration) error {
 	fmt.Fprintf(a.stderr, "BUDGET %v: %d of %s run, in about %v; the whole of %s would take about %v.\nLEFT OUT, because they do not fit:\n",
 		budget, len(sel.Picked), scenariosText(total), sel.Estimate.Round(time.Second), p.Suite, sel.Whole.Round(time.Second))
 	for _, line := range lines {
-		for i, folded := range foldWords(line, columns(a.stderr, 120)-2) {
-			if i > 0 {
-				folded = "  " + folded
-			}
-			fmt.Fprintln(a.stderr, "  "+folded)
-		}
+		hang(a.stderr, "", 2, line, columns(a.stderr, 120)-2)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports"
 	"github.com/lockbench/lockbench/reports/claims"
 )
@@ -120,7 +121,7 @@ func (a *app) listClaims(format string, ids []string) error {
 		return err
 	}
 	var list []listedClaim
-	var lines []listed
+	var lines []scenario.Entry
 	for _, c := range all {
 		if len(ids) > 0 && !slices.Contains(ids, c.ID) {
 			continue
@@ -131,7 +132,7 @@ func (a *app) listClaims(format string, ids []string) error {
 		if c.Limits != "" {
 			text += " Left open: " + c.Limits + "."
 		}
-		lines = append(lines, listed{Name: c.ID, Summary: text})
+		lines = append(lines, scenario.Entry{Name: c.ID, Summary: text})
 	}
 	if format == "json" {
 		return a.printJSON(list)

@@ -12,15 +12,6 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// doctorFinding is one line of doctor's JSON.
-type doctorFinding struct {
-	Subject string `json:"subject"`
-	Works   bool   `json:"works"`
-	Found   string `json:"found,omitempty"`
-	Why     string `json:"why,omitempty"`
-	Mend    string `json:"mend,omitempty"`
-}
-
 func (a *app) doctorCommand() *cobra.Command {
 	var servers []string
 	var format string
@@ -47,7 +38,7 @@ The exit code is 0 if every backend is available, else 5.`,
 				}
 			}
 			if format == "json" {
-				return a.printJSON(map[string][]doctorFinding{"backends": findings(report.Backends), "machine": findings(report.Machine), "faults": findings(faults)})
+				return a.printJSON(map[string][]cluster.Finding{"backends": report.Backends, "machine": report.Machine, "faults": faults})
 			}
 			fmt.Fprintln(a.stdout, "SERVERS")
 			a.printFindings(report.Backends, width)
@@ -79,14 +70,6 @@ func faultFindings() []cluster.Finding {
 		missing("clock of a server", "by a preloaded library, compiled here", "without it a suite with this fault is inconclusive; clock faults on clients still work", cluster.Missing(scenario.AbilityClock)),
 		missing("slow-disk", "by delaying the server's system calls", "without it a suite with this fault is inconclusive", cluster.Missing(scenario.AbilitySlowDisk)),
 	}
-}
-
-func findings(list []cluster.Finding) []doctorFinding {
-	var out []doctorFinding
-	for _, f := range list {
-		out = append(out, doctorFinding(f))
-	}
-	return out
 }
 
 // printFindings writes a line per finding; the subjects are a column of the given

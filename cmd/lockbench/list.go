@@ -15,17 +15,11 @@ import (
 	"github.com/lockbench/lockbench/suites"
 )
 
-// listed is one line of a list.
-type listed struct {
-	Name    string `json:"name"`
-	Summary string `json:"summary"`
-}
-
 // kinds are what can be listed, with their names.
 func kinds() map[string]func() []string {
 	return map[string]func() []string{
 		"recipes": recipeNames, "claims": claimIDs,
-		"properties": func() []string { return names(properties()) },
+		"properties": func() []string { return entryNames(properties()) },
 		"workloads":  func() []string { return entryNames(scenario.Workloads()) },
 		"faults":     func() []string { return entryNames(chaos.Actions().Faults()) },
 		"suites":     suites.Names,
@@ -76,7 +70,7 @@ func (a *app) listCommand() *cobra.Command {
 			case "properties":
 				return a.listEntries(format, named(properties(), ids))
 			case "workloads":
-				return a.listEntries(format, named(entries(scenario.Workloads()), ids))
+				return a.listEntries(format, named(scenario.Workloads(), ids))
 			case "claims":
 				return a.listClaims(format, ids)
 			}
@@ -84,7 +78,7 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.listEntries(format, named(entries(list), ids))
+			return a.listEntries(format, named(list, ids))
 		},
 	}
 	addFormat(cmd, &format, "text", "json")
@@ -92,35 +86,19 @@ func (a *app) listCommand() *cobra.Command {
 }
 
 // named keeps the entries with the given names; without any, all.
-func named(list []listed, ids []string) []listed {
-	return slices.DeleteFunc(list, func(e listed) bool { return len(ids) > 0 && !slices.Contains(ids, e.Name) })
+func named(list []scenario.Entry, ids []string) []scenario.Entry {
+	return slices.DeleteFunc(list, func(e scenario.Entry) bool { return len(ids) > 0 && !slices.Contains(ids, e.Name) })
 }
 
-func names(list []listed) []string {
-	var out []string
-	for _, e := range list {
-		out = append(out, e.Name)
-	}
-	return out
-}
-
-func entries(list []scenario.Entry) []listed {
-	var out []listed
-	for _, e := range list {
-		out = append(out, listed{Name: e.Name, Summary: e.Summary})
-	}
-	return out
-}
-
-func properties() []listed {
-	var out []listed
+func properties() []scenario.Entry {
+	var out []scenario.Entry
 	for _, p := range impls.Properties() {
-		out = append(out, listed{Name: string(p.Property), Summary: p.Meaning})
+		out = append(out, scenario.Entry{Name: string(p.Property), Summary: p.Meaning})
 	}
 	return out
 }
 
-func (a *app) listEntries(format string, list []listed) error {
+func (a *app) listEntries(format string, list []scenario.Entry) error {
 	if format == "json" {
 		return a.printJSON(list)
 	}
@@ -131,13 +109,7 @@ func (a *app) listEntries(format string, list []listed) error {
 	room := max(columns(a.stdout, 120)-name-2, 40)
 	var b strings.Builder
 	for _, e := range list {
-		for i, line := range foldWords(e.Summary, room) {
-			first := e.Name
-			if i > 0 {
-				first, line = "", "  "+line
-			}
-			fmt.Fprintf(&b, "%-*s  %s\n", name, first, line)
-		}
+		hang(&b, e.Name, name+2, e.Summary, room)
 	}
 	_, err := io.WriteString(a.stdout, b.String())
 	return err

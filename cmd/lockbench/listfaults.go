@@ -118,12 +118,7 @@ func (a *app) listFaults(format string) error {
 	room := max(width-name-4, 40)
 	var b strings.Builder
 	entry := func(first, text string) {
-		for i, line := range foldWords(text, room) {
-			if i > 0 {
-				first, line = "", "  "+line
-			}
-			fmt.Fprintf(&b, "  %-*s  %s\n", name, first, line)
-		}
+		hang(&b, "  "+first, name+4, text, room)
 	}
 	paragraph := func(text string) {
 		for _, line := range foldWords(text, width) {

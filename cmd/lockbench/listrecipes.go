@@ -170,6 +170,16 @@ func printRecipes(w io.Writer, list []listedRecipe, width int, full bool) error 
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// hang writes a text beside a subject, which gets a column of its own.
+func hang(w io.Writer, subject string, column int, text string, room int) {
+	for i, line := range foldWords(text, room) {
+		if i > 0 {
+			subject, line = "", "  "+line
+		}
+		fmt.Fprintf(w, "%-*s%s\n", column, subject, line)
+	}
+}
+
 // foldWords breaks a text at spaces into lines of at most width, two less from
 // the second on, which are indented.
 func foldWords(s string, width int) []string {

@@ -159,12 +159,7 @@ func supportOf(k scenario.FaultKind) []support {
 func (f wholeFault) print(b *strings.Builder, width int) {
 	const indent = 15
 	line := func(subject, text string) {
-		for i, part := range foldWords(text, max(width-indent, 40)) {
-			if i > 0 {
-				subject, part = "", "  "+part
-			}
-			fmt.Fprintf(b, "  %-*s%s\n", indent-2, subject, part)
-		}
+		hang(b, "  "+subject, indent, text, max(width-indent, 40))
 	}
 	fmt.Fprintln(b, f.Name)
 	line("does", f.Summary)

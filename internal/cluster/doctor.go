@@ -26,11 +26,11 @@ type Report struct {
 
 // Finding is one fact about this machine.
 type Finding struct {
-	Subject string // redis, "user namespaces"
-	Works   bool
-	Found   string // what is there: a version, a path, a number
-	Why     string // it does not work
-	Mend    string // what to do about it: a command where there is one
+	Subject string `json:"subject"` // redis, "user namespaces"
+	Works   bool   `json:"works"`
+	Found   string `json:"found,omitempty"` // what is there: a version, a path, a number
+	Why     string `json:"why,omitempty"`   // it does not work
+	Mend    string `json:"mend,omitempty"`  // what to do about it: a command where there is one
 }
 
 // Diagnose looks for every backend's server (overrides name some, as the flag

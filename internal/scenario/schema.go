@@ -2,47 +2,10 @@ package scenario
 
 import (
 	"cmp"
-	_ "embed"
 	"encoding/json"
-	"regexp"
-	"strings"
 )
 
-//go:embed result.schema.json
-var resultSchema []byte
-
-// ResultSchema is the JSON Schema (draft 2020-12) of Document. Of faults it
-// accepts those of the catalogue; the file accepts any action.
-func ResultSchema(known Actions) ([]byte, error) {
-	var root map[string]any
-	if err := json.Unmarshal(resultSchema, &root); err != nil {
-		return nil, err
-	}
-	at := root
-	for _, name := range []string{"$defs", "fault", "properties", "kind"} {
-		at, _ = at[name].(map[string]any)
-	}
-	at["pattern"] = "^(" + strings.Join(known.patterns(), "|") + ")$"
-	return json.Marshal(root)
-}
-
-// patterns matches the names of all faults.
-func (a Actions) patterns() []string {
-	var list []string
-	for _, action := range a {
-		about := action.About()
-		for _, target := range about.Targets {
-			pattern := regexp.QuoteMeta(target)
-			if target == TargetNode {
-				pattern = targetNode + "[1-9][0-9]*"
-			}
-			list = append(list, pattern+"-"+regexp.QuoteMeta(about.Name))
-		}
-	}
-	return list
-}
-
-// The schema lets null mean "not measured" and nothing else. Go writes a nil
+// The schema of result.json, result.schema.json, lets null mean "not measured" and nothing else. Go writes a nil
 // slice as null too, so the lists that are merely empty are made empty first.
 
 // MarshalJSON writes the document as its schema has it.
