@@ -121,9 +121,7 @@ func (t *trial) exploreAbilities(a, h *remote, key string, add func(verb, keySta
 func (t *trial) abandon(key string) {
 	dying := t.alone()
 	held := t.acquire(dying, key)
-	if err := dying.Kill(); err != nil {
-		t.nothing("kill a holder: %w", err)
-	}
+	t.kill(dying)
 	if t.info.Bound == impls.BoundTTL && held.Reply.LeaseEnd > 0 {
 		t.until(min(held.Reply.LeaseEnd, t.clock.Now()+int64(t.bound())))
 	}
@@ -203,9 +201,7 @@ func diesAt(t *trial, p place) {
 	} else if _, ok := t.heldAt(a, key, p); !ok {
 		return
 	}
-	if err := a.Kill(); err != nil {
-		t.nothing("kill a client: %w", err)
-	}
+	t.kill(a)
 	died := t.clock.Now()
 	if holder != nil {
 		t.free(holder)
@@ -244,9 +240,7 @@ func overtaken(t *trial, p place, stopped bool) {
 		return
 	}
 	if stopped {
-		if err := a.Freeze(t.ctx); err != nil {
-			t.nothing("stop a client: %w", err)
-		}
+		t.freeze(a)
 		if holder != nil {
 			t.freeInTime(holder)
 		}
@@ -265,9 +259,7 @@ func overtaken(t *trial, p place, stopped bool) {
 	before := t.passedWaits(a, stopped)
 	a.goOn()
 	if stopped {
-		if err := a.Resume(); err != nil {
-			t.nothing("let a client go on: %w", err)
-		}
+		t.resume(a)
 	}
 	if t.settle(first, before); stopped && second.granted() && t.info.Bound == impls.BoundTTL {
 		t.first(time.Duration(second.Reply.LeaseEnd-t.clock.Now()), first, first)
@@ -328,9 +320,7 @@ func lateAt(t *trial, p place) {
 	if !ok {
 		return
 	}
-	if err := a.Freeze(t.ctx); err != nil {
-		t.nothing("stop a holder: %w", err)
-	}
+	t.freeze(a)
 	t.late(a, b, c, key, under[0], under[1], fmt.Sprintf("it went on from the step %q of its release", string(p.step)))
 }
 
@@ -342,17 +332,13 @@ func extendsLate(t *trial, p place) {
 	if !ok {
 		return
 	}
-	if err := a.Freeze(t.ctx); err != nil {
-		t.nothing("stop a holder: %w", err)
-	}
+	t.freeze(a)
 	next := b.begin(doAcquire, t.forever(), key)
 	if !t.within(t.long(), next) || !next.granted() {
 		return
 	}
 	a.goOn()
-	if err := a.Resume(); err != nil {
-		t.nothing("let the holder go on: %w", err)
-	}
+	t.resume(a)
 	ans := t.answered("a late extend", under[1])
 	switch {
 	case ans.ok() && inLease(t.look(next), ans.Returned):

@@ -131,6 +131,26 @@ func (t *trial) open(p *process, proxied bool) *remote {
 	return c
 }
 
+// kill ends a client's process.
+func (t *trial) kill(c *remote) {
+	if err := c.Kill(); err != nil {
+		t.nothing("kill a client: %w", err)
+	}
+}
+
+// freeze stops a client's process, and resume lets it go on.
+func (t *trial) freeze(c *remote) {
+	if err := c.Freeze(t.ctx); err != nil {
+		t.nothing("stop a client: %w", err)
+	}
+}
+
+func (t *trial) resume(c *remote) {
+	if err := c.Resume(); err != nil {
+		t.nothing("let a client go on: %w", err)
+	}
+}
+
 // within waits for calls, and reports whether all were answered in time.
 func (t *trial) within(limit time.Duration, calls ...*call) bool {
 	timer := time.NewTimer(limit)

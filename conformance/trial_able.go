@@ -161,9 +161,7 @@ func diesInBatch(t *trial, step impls.Step) {
 	if !there.ended() {
 		return
 	}
-	if err := a.Kill(); err != nil {
-		t.nothing("kill a client: %w", err)
-	}
+	t.kill(a)
 	died := t.clock.Now()
 	t.free(taken)
 	var last int64

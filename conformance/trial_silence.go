@@ -20,9 +20,7 @@ func diesWaiting(t *trial) {
 	h, a, b, key := t.client(0), t.alone(), t.client(1), t.key()
 	held := t.acquire(h, key)
 	t.queue(a, key)
-	if err := a.Kill(); err != nil {
-		t.nothing("kill a waiter: %w", err)
-	}
+	t.kill(a)
 	died := t.clock.Now()
 	t.free(held)
 	t.granted(b.begin(doAcquire, t.forever(), key), died, "while it waited for the lock")
@@ -31,9 +29,7 @@ func diesWaiting(t *trial) {
 // succession kills the process of client a, and sees whether the acquire that
 // is under way, of another, is granted.
 func (t *trial) succession(a *remote, next *call, where string) {
-	if err := a.Kill(); err != nil {
-		t.nothing("kill a client: %w", err)
-	}
+	t.kill(a)
 	t.granted(next, t.clock.Now(), where)
 }
 
@@ -62,9 +58,7 @@ func silentHolder(t *trial) {
 		t.nothing("the waiter ended before the holder was stopped")
 	}
 	lease := t.look(held)
-	if err := a.Freeze(t.ctx); err != nil {
-		t.nothing("stop the holder: %w", err)
-	}
+	t.freeze(a)
 	stopped := t.clock.Now()
 	lost := held.hold(doLost, 0)
 	if !t.within(t.long(), next) {
@@ -78,9 +72,7 @@ func silentHolder(t *trial) {
 	if lease.LeaseEnd > next.Reply.Returned {
 		t.see(impls.Exclusive, No, "a silent holder's lock passed to another %v before the end of its lease", since(next.Reply.Returned, lease.LeaseEnd))
 	}
-	if err := a.Resume(); err != nil {
-		t.nothing("let the holder go on: %w", err)
-	}
+	t.resume(a)
 	t.signalled(held, lost, "its process went on")
 	t.saysLost(held, next, t.free(held))
 }
@@ -158,9 +150,7 @@ func lateRelease(t *trial) {
 	}
 	a, b, c, key := t.alone(), t.client(0), t.client(1), t.key()
 	held := t.acquire(a, key)
-	if err := a.Freeze(t.ctx); err != nil {
-		t.nothing("stop the holder: %w", err)
-	}
+	t.freeze(a)
 	t.late(a, b, c, key, held, held.hold(doRelease, t.forever()), "its release was sent")
 }
 
@@ -172,9 +162,7 @@ func (t *trial) late(a, b, c *remote, key string, held, release *call, where str
 		t.nothing("the lock of a stopped holder did not pass to another within %v", t.long())
 	}
 	a.goOn()
-	if err := a.Resume(); err != nil {
-		t.nothing("let the holder go on: %w", err)
-	}
+	t.resume(a)
 	ans := t.answered("a late release", release)
 	// One that did not come to the servers shows nothing: their answer is needed.
 	for deadline := time.Now().Add(2 * t.Config.Timeout); (ans.Outcome == history.Unknown || ans.Outcome == history.Failed) && time.Now().Before(deadline); {

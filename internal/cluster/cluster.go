@@ -59,7 +59,7 @@ type Cluster struct {
 	backend backend.Backend
 	servers *backend.Cluster // what the backend knows of them
 
-	slots []*slot // in node order; fixed
+	turns []turn // by node: held while it is killed, started again, hurt or stopped
 
 	roles sync.Mutex // held while roles are given out; see Promote
 
@@ -348,9 +348,9 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
 		close(c.stopping) // a Restart under way gives up
 		c.keeper.stop()
-		for _, s := range c.slots {
-			s.changing.Lock()
-			defer s.changing.Unlock()
+		for _, s := range c.turns {
+			s.Lock()
+			defer s.Unlock()
 		}
 		c.detachAll(ctx)
 		c.stopErr = c.stopNodes(ctx)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/lockbench/lockbench/internal/backend"
 )
@@ -14,48 +13,33 @@ import (
 // ErrStopped: the cluster was stopped, and starts nothing more.
 var ErrStopped = errors.New("the cluster is stopped")
 
-// slot is a node's place in the cluster.
-type slot struct {
-	changing turn // held while the node is killed, started again, hurt or stopped
-}
-
 // turn is a lock whose waiters give up when their context ends: a change of a
-// server can take minutes. The zero value is free.
-type turn struct {
-	mu   sync.Mutex
-	over chan struct{} // closed when the holder is done; nil: no holder
-}
+// server can take minutes. It has room for its one holder.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
 
 // take waits for the turn. One that is free is taken even if ctx has ended. The
 // error is that of ctx.
-func (t *turn) take(ctx context.Context) error {
-	for {
-		t.mu.Lock()
-		over := t.over
-		if over == nil {
-			t.over = make(chan struct{})
-			t.mu.Unlock()
-			return nil
-		}
-		t.mu.Unlock()
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
 // Lock waits for the turn however long it takes.
-func (t *turn) Lock() { _ = t.take(context.Background()) }
+func (t turn) Lock() { t <- struct{}{} }
 
 // Unlock gives the turn back.
-func (t *turn) Unlock() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.over)
-	t.over = nil
-}
+func (t turn) Unlock() { <-t }
 
 // Kill ends a node as a crash does, by SIGKILL, and returns when its process is
 // gone; its data stays as it was. A stopped process is killed too. Nodes are
@@ -124,20 +108,20 @@ func (c *Cluster) Restart(ctx context.Context, node int) error {
 // changes it, take waits until ctx ends, and returns that error, or until the
 // cluster is stopped.
 func (c *Cluster) take(ctx context.Context, node int) (n *Node, unlock func(), err error) {
-	if node < 0 || node >= len(c.slots) {
-		return nil, nil, fmt.Errorf("%w: it has no node %d; its %d nodes are counted from 0", ErrSpec, node, len(c.slots))
+	if node < 0 || node >= len(c.turns) {
+		return nil, nil, fmt.Errorf("%w: it has no node %d; its %d nodes are counted from 0", ErrSpec, node, len(c.turns))
 	}
-	s := c.slots[node]
+	s := c.turns[node]
 	ctx, cancel := c.untilStopped(ctx)
 	defer cancel()
-	if err := s.changing.take(ctx); err != nil {
+	if err := s.take(ctx); err != nil {
 		return nil, nil, cmp.Or(c.stopped(), fmt.Errorf("wait for what is under way with %s: %w", c.Nodes()[node].Name, err))
 	}
 	if err := c.stopped(); err != nil {
-		s.changing.Unlock()
+		s.Unlock()
 		return nil, nil, err
 	}
-	return c.Nodes()[node], s.changing.Unlock, nil
+	return c.Nodes()[node], s.Unlock, nil
 }
 
 // stopped is ErrStopped once the cluster is.

@@ -175,7 +175,7 @@ func (c *Cluster) detach(ctx context.Context, node int) error {
 // detachAll ends all tracers, so that the servers can end without delay. Tracers
 // that do not end now end with the run.
 func (c *Cluster) detachAll(ctx context.Context) {
-	for i := range c.slots {
+	for i := range c.turns {
 		_ = c.detach(ctx, i)
 	}
 }

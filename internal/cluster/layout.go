@@ -52,7 +52,7 @@ func (c *Cluster) layOut() error {
 			c.servers.Proxies = append(c.servers.Proxies, n)
 		default:
 			c.servers.SetNode(n)
-			c.slots = append(c.slots, &slot{})
+			c.turns = append(c.turns, newTurn())
 		}
 	}
 	return nil

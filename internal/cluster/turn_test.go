@@ -11,7 +11,7 @@ import (
 // A caller waits for a server that another caller changes until its context ends
 // or the cluster stops; a free server is taken at once.
 func TestTakeWaitsNoLongerThanItsContext(t *testing.T) {
-	c := &Cluster{slots: []*slot{{}}, servers: &backend.Cluster{}, stopping: make(chan struct{})}
+	c := &Cluster{turns: []turn{newTurn()}, servers: &backend.Cluster{}, stopping: make(chan struct{})}
 	c.servers.SetNode(&Node{Name: "redis-1"})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
