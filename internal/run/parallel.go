@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/lockbench/lockbench/internal/scenario"
 )
@@ -84,40 +83,4 @@ func (t *turns) done(i int) {
 	t.busy[t.keys[i]], t.alone = false, false
 	t.running--
 	t.freed.Broadcast()
-}
-
-// oneAtATime forwards the calls of concurrent scenarios one at a time.
-type oneAtATime struct {
-	mu sync.Mutex
-	to Progress
-}
-
-func (p *oneAtATime) Note(line string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Note(line)
-}
-
-func (p *oneAtATime) Begin(i, n int, sc scenario.Scenario) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Begin(i, n, sc)
-}
-
-func (p *oneAtATime) Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Tick(sc, elapsed, total, acquired)
-}
-
-func (p *oneAtATime) Violation(sc scenario.Scenario, what string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Violation(sc, what)
-}
-
-func (p *oneAtATime) Done(res scenario.Result) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to.Done(res)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// Progress receives the progress of a run. Its methods are called one at a time
-// and must be quick.
+// Progress receives the progress of a run. Its methods are called from several
+// goroutines and must be quick.
 type Progress interface {
 	// Note is one line of news: a cluster is up, a dead run was swept.
 	Note(line string)

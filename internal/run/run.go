@@ -67,7 +67,6 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	if o.Progress == nil {
 		o.Progress = Silent{}
 	}
-	o.Progress = &oneAtATime{to: o.Progress}
 	started := time.Now()
 	if err := checkTemp(o.Temp); err != nil {
 		return Outcome{}, err
