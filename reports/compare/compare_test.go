@@ -132,6 +132,11 @@ func TestRefuses(t *testing.T) {
 				d.Scenarios[i].Warnings = []string{"machine busy: 99 % of its CPU time was used"}
 			}
 		}), "the machine was busy during 0 of 10 repeats in BASE and 10 of 10 in NEW"},
+		"few on a quiet machine": {other(func(d *scenario.Document) {
+			for i := range 10 { // the first five repeats
+				d.Scenarios[i].Warnings = []string{"machine busy: 99 % of its CPU time was used"}
+			}
+		}), "too few repeats for 8 tests at once, 10 and 5: 8 are needed; those on a busy machine do not count"},
 		"few acquires": {other(func(d *scenario.Document) {
 			for i := range d.Scenarios {
 				d.Scenarios[i].Status = scenario.StatusFailed

@@ -30,6 +30,7 @@ type Speed struct {
 	Changed bool    `json:"changed"`
 	// Refused is why the two cannot be compared.
 	Refused string `json:"refused,omitempty"`
+	quiet   bool   // the repeats on a busy machine were left out
 }
 
 // usual are the metrics of every scenario without faults. Few metrics leave each
@@ -90,6 +91,9 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 		}
 		if least := o.Alpha / float64(len(tested)); leastP(s.BaseN, s.NewN) > least {
 			s.Changed, s.Refused = false, tooFew(s.BaseN, s.NewN, least, len(tested))
+			if s.quiet {
+				s.Refused += "; those on a busy machine do not count"
+			}
 		}
 	}
 }
@@ -104,8 +108,10 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 	if len(base) == 0 || len(new) == 0 {
 		return s, false
 	}
+	quiet := false
 	if quietBase, quietNew := values(idle(p.base), m, name), values(idle(p.new), m, name); !o.Anyway && leastP(len(base), len(new)) <= o.Alpha {
 		if leastP(len(quietBase), len(quietNew)) <= o.Alpha {
+			quiet = len(quietBase)+len(quietNew) < len(base)+len(new)
 			base, new = quietBase, quietNew
 		} else if refused == "" {
 			refused = busyText(len(base), len(quietBase), len(new), len(quietNew))
@@ -115,7 +121,7 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 	b := benchmath.NewSample(new, a.Thresholds)
 	s = Speed{
 		Scenario: p.name, Metric: name, BaseN: len(base), NewN: len(new), P: benchmath.AssumeNothing.Compare(a, b).P,
-		Base: median(a.Values), New: median(b.Values), Refused: refused,
+		Base: median(a.Values), New: median(b.Values), Refused: refused, quiet: quiet,
 		Spread: max(spread(a.Values), spread(b.Values)),
 	}
 	switch {
