@@ -1,10 +1,5 @@
 package conformance
 
-import (
-	"slices"
-	"strings"
-)
-
 // Cost checks that an uncontended acquire and release send as many requests as
 // the recipe's RoundTrips say, of the kinds that its Requests name. Counters
 // reads the requests that the servers have counted, by kind, of all servers
@@ -26,7 +21,7 @@ func Cost(t T, s Subject, counters func() map[string]int64) {
 		after := counters()
 		var sent int64
 		for name, n := range after {
-			if named(info.Requests, name) {
+			if info.Counts(name) {
 				sent += n - before[name]
 			}
 		}
@@ -43,12 +38,4 @@ func Cost(t T, s Subject, counters func() map[string]int64) {
 			pairs, sent, info.Requests, want, before, after)
 		return
 	}
-}
-
-// named reports whether one of the patterns, which may end in *, is name's.
-func named(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		prefix, star := strings.CutSuffix(p, "*")
-		return name == p || star && strings.HasPrefix(name, prefix)
-	})
 }

@@ -1,6 +1,9 @@
 package impls
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Property is a property that a lock may have.
 type Property string
@@ -63,3 +66,11 @@ func Properties() []PropertyInfo {
 
 // Promises reports whether the recipe promises p.
 func (i Info) Promises(p Property) bool { return slices.Contains(i.Properties, p) }
+
+// Counts reports whether a server's counter is one of the recipe's Requests.
+func (i Info) Counts(counter string) bool {
+	return slices.ContainsFunc(i.Requests, func(pattern string) bool {
+		prefix, star := strings.CutSuffix(pattern, "*")
+		return counter == pattern || star && strings.HasPrefix(counter, prefix)
+	})
+}

@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -38,7 +36,7 @@ func (d *derivation) costs() {
 			cpu += s.CPUNS
 			counters = counters || len(s.Counters) > 0
 			for name, n := range s.Counters {
-				if slices.ContainsFunc(d.info.Requests, func(p string) bool { return counts(p, name) }) {
+				if d.info.Counts(name) {
 					matched = true
 					sum += n
 				}
@@ -78,14 +76,6 @@ func (d *derivation) costs() {
 	} else {
 		d.unmeasured("client_cpu_s_per_1000", "%s", why)
 	}
-}
-
-// counts reports whether a recipe's pattern names a server's counter.
-func counts(pattern, name string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(name, prefix)
-	}
-	return pattern == name
 }
 
 func (d *derivation) workerCPU() int64 {
