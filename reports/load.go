@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +24,7 @@ type run struct {
 func load(dir string) (run, error) {
 	r := run{dir: dir}
 	path := filepath.Join(dir, scenario.FileResult)
-	if err := readJSON(path, &r.doc); err != nil {
+	if err := scenario.ReadJSON(path, &r.doc); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return run{}, fmt.Errorf("no %s in %s: not a run's folder, or the run ended before its first scenario: %w", scenario.FileResult, dir, err)
 		}
@@ -35,7 +34,7 @@ func load(dir string) (run, error) {
 		return run{}, fmt.Errorf("%s has schema %d, and this lockbench reads at most %d: use the version that made the run (%q) or a newer one", path, r.doc.Schema, scenario.SchemaVersion, r.doc.Lockbench)
 	}
 	var env scenario.Environment
-	switch err := readJSON(filepath.Join(dir, scenario.FileEnvironment), &env); {
+	switch err := scenario.ReadJSON(filepath.Join(dir, scenario.FileEnvironment), &env); {
 	case err == nil:
 		r.env = &env
 	case errors.Is(err, fs.ErrNotExist):
@@ -44,17 +43,6 @@ func load(dir string) (run, error) {
 		r.envNote = "The run's " + scenario.FileEnvironment + " cannot be read: " + err.Error()
 	}
 	return r, nil
-}
-
-func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(path), err)
-	}
-	return nil
 }
 
 // has reports whether the run's folder has a file; name is slash-separated.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -257,13 +256,9 @@ func unproved(r scenario.Result, name, why string) scenario.Result {
 }
 
 func (a *app) remeasure(dir string) (scenario.Result, error) {
-	data, err := os.ReadFile(filepath.Join(dir, scenario.FileScenario))
-	if err != nil {
-		return scenario.Result{}, fmt.Errorf("read the scenario: %w", err)
-	}
 	var sc scenario.Scenario
-	if err := json.Unmarshal(data, &sc); err != nil {
-		return scenario.Result{}, fmt.Errorf("read %s: %w", filepath.Join(dir, scenario.FileScenario), err)
+	if err := scenario.ReadJSON(filepath.Join(dir, scenario.FileScenario), &sc); err != nil {
+		return scenario.Result{}, fmt.Errorf("read the scenario: %w", err)
 	}
 	recipe, ok := find(sc.Recipe)
 	if !ok {

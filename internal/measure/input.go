@@ -32,7 +32,7 @@ type input struct {
 
 func read(dir string, info impls.Info, opt Options) (in *input, err error) {
 	in = &input{info: info, cluster: opt.Cluster, cpus: opt.CPUs}
-	if err := readJSON(filepath.Join(dir, scenario.FileScenario), &in.scenario); err != nil {
+	if err := scenario.ReadJSON(filepath.Join(dir, scenario.FileScenario), &in.scenario); err != nil {
 		return nil, err
 	}
 	if in.scenario.Recipe != info.ID {
@@ -59,7 +59,7 @@ func read(dir string, info impls.Info, opt Options) (in *input, err error) {
 	}()
 	in.keyed(k)
 
-	err = readJSON(filepath.Join(dir, scenario.FileSamples), &in.samples)
+	err = scenario.ReadJSON(filepath.Join(dir, scenario.FileSamples), &in.samples)
 	switch {
 	case err == nil:
 		in.sampled = true
@@ -75,17 +75,6 @@ func read(dir string, info impls.Info, opt Options) (in *input, err error) {
 		return nil, err
 	}
 	return in, in.readEnvironment(environment)
-}
-
-func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", filepath.Base(path), err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("read %s: %w", filepath.Base(path), err)
-	}
-	return nil
 }
 
 // keyed takes over a history.
@@ -145,7 +134,7 @@ func (in *input) readFaults(path string) error {
 func (in *input) readEnvironment(path string) error {
 	var env scenario.Environment
 	if in.cluster == nil || in.cpus == 0 {
-		if err := readJSON(path, &env); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := scenario.ReadJSON(path, &env); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

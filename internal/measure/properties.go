@@ -17,7 +17,7 @@ func properties(dir string, in *input) (scenario.Result, error) {
 	d := &derivation{input: in}
 	d.describe()
 	r := &d.result
-	if err := readJSON(filepath.Join(dir, scenario.FileProperties), &r.Properties); err != nil {
+	if err := scenario.ReadJSON(filepath.Join(dir, scenario.FileProperties), &r.Properties); err != nil {
 		return scenario.Result{}, err
 	}
 	// No figure of a load was measured.

@@ -1,9 +1,7 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -14,12 +12,8 @@ import (
 func LoadDocument(dir string) (scenario.Document, error) {
 	var doc scenario.Document
 	path := filepath.Join(dir, scenario.FileResult)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return doc, err
-	}
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return doc, fmt.Errorf("read %s: %w", path, err)
+	if err := scenario.ReadJSON(path, &doc); err != nil {
+		return doc, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
 	if doc.Schema != scenario.SchemaVersion {
 		return doc, fmt.Errorf("read %s: schema %d, but this lockbench reads %d", path, doc.Schema, scenario.SchemaVersion)

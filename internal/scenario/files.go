@@ -1,6 +1,24 @@
 package scenario
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ReadJSON reads one of the JSON files of a run's folder.
+func ReadJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
 
 // The names of the files in a run's folder; those of a scenario stand in
 // scenarios/<name>/.
