@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/testenv"
 )
 
 // The rules against a general search of all orders, on small random histories:
@@ -54,7 +55,7 @@ func rounds(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("LOCKBENCH_HISTORIES")); err == nil && n > 0 {
 		return n
 	}
-	if slow || testing.Short() {
+	if testenv.Race || testing.Short() {
 		return usual / 20
 	}
 	return usual

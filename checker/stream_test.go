@@ -13,7 +13,7 @@ import (
 func TestKeyByKey(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(31, 32))
-	for i := range 500 {
+	for i := range rounds(500) {
 		h := &history.History{}
 		for key := range uint32(4) {
 			w := world{clients: 3, ticks: 40, ttl: 9, tries: 1, lossy: 6, eager: 1, hold: 4, tokens: true, defect: defect(rng.IntN(6)), odds: 5}

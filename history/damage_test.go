@@ -29,6 +29,9 @@ func TestFlippedBits(t *testing.T) {
 	data, original, streams := load(t, path), index(calls), sound(t, path).Streams
 	for i := range data {
 		for bit := range 8 {
+			if (8*i+bit)%oneIn() > 0 {
+				continue
+			}
 			data[i] ^= 1 << bit
 			h := altered(t, data, original, streams)
 			data[i] ^= 1 << bit
@@ -116,7 +119,7 @@ func TestAccidents(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(accidents)) { // in one order, for rnd's sake
 		accident := accidents[name]
 		t.Run(name, func(t *testing.T) {
-			for i := range 3000 / oneIn {
+			for i := range 3000 / oneIn() {
 				n := 1 + rnd.IntN(3*slotSize)
 				if i%3 == 0 {
 					n = slotSize * (1 + rnd.IntN(3))

@@ -66,7 +66,7 @@ func TestJSONLDamage(t *testing.T) {
 		invariants(t, h)
 		return h
 	}
-	for n := 0; n < len(text)-2; n += oneIn { // without the last brace and line end
+	for n := 0; n < len(text)-2; n += oneIn() { // without the last brace and line end
 		if h := read(text[:n]); len(h.Damage) == 0 && n >= len(lines[0])-1 {
 			t.Fatalf("cut at %d of %d: unnoticed", n, len(text))
 		}

@@ -9,7 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/testenv"
 )
+
+// oneIn: tests of damage read one in so many files under the race detector, which
+// has nothing to find in a single goroutine, and every file without it.
+func oneIn() int {
+	if testenv.Race {
+		return 10
+	}
+	return 1
+}
 
 // mould draws calls that the format can hold, from a seed: the same seed, the
 // same calls.

@@ -158,7 +158,7 @@ func idle(rs []scenario.Result) []scenario.Result {
 	busy := func(w string) bool {
 		return slices.ContainsFunc(scenario.BusyWarnings(), func(begin string) bool { return strings.HasPrefix(w, begin) })
 	}
-	var list []scenario.Result
+	list := make([]scenario.Result, 0, len(rs)) // a result is large
 	for _, r := range rs {
 		if !slices.ContainsFunc(r.Warnings, busy) {
 			list = append(list, r)
