@@ -171,7 +171,7 @@ func (w *Writer) Begin(op *Op) (int64, error) {
 
 // begun seals the invoke half of a call.
 func (w *Writer) begun(s []byte) {
-	binary.LittleEndian.PutUint32(s[invokeCRC:], checksum(0, s[:invokeCRC]))
+	commit(s[invokeCRC:], checksum(0, s[:invokeCRC]))
 	w.open = w.next
 	w.next += slotSize
 	w.seq++
@@ -215,7 +215,15 @@ func (w *Writer) finish(r *Result, at int64) {
 	w.open = 0
 	putReturn(s, r, at)
 	seed := binary.LittleEndian.Uint32(s[invokeCRC:])
-	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(seed, s[returnAt:returnCRC]))
+	commit(s[returnCRC:], checksum(seed, s[returnAt:returnCRC]))
+}
+
+// commit writes a checksum in one store, so that a kill cannot leave a part of it,
+// which would be damage: the compiler may store the bytes of an integer one by one.
+func commit(s []byte, crc uint32) {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], crc)
+	*(*[4]byte)(s) = b
 }
 
 // giveUp records that the open call did not return. So a blank return half with
@@ -237,7 +245,7 @@ func (w *Writer) Point(op *Op, r *Result) (int64, error) {
 	// The invoke's checksum comes last: a point is there as a whole or not.
 	crc := checksum(0, s[:invokeCRC])
 	binary.LittleEndian.PutUint32(s[returnCRC:], checksum(crc, s[returnAt:returnCRC]))
-	binary.LittleEndian.PutUint32(s[invokeCRC:], crc)
+	commit(s[invokeCRC:], crc)
 	w.next += slotSize
 	w.seq++
 	return now, nil
