@@ -147,6 +147,10 @@ func TestRefuses(t *testing.T) {
 		if list := changed(got); len(list) > 0 {
 			t.Errorf("%s: %v", name, list)
 		}
+		var page bytes.Buffer
+		if err := got.Text(&page); err != nil || !strings.Contains(page.String(), "; speed: not compared\n") {
+			t.Errorf("%s: %v\n%s", name, err, page.String())
+		}
 		for _, s := range got.Speed {
 			if !strings.HasPrefix(s.Refused, c.want) {
 				t.Errorf("%s: %s %s refused by %q, want %q", name, s.Scenario, s.Metric, s.Refused, c.want)

@@ -131,10 +131,13 @@ func (c Comparison) headline() string {
 	for _, s := range c.Safety {
 		n[s.Change]++
 	}
-	slower := 0
+	changed, decided := 0, 0
 	for _, s := range c.Speed {
 		if s.Changed {
-			slower++
+			changed++
+		}
+		if s.Refused == "" {
+			decided++
 		}
 	}
 	safety := "safety unchanged"
@@ -144,10 +147,10 @@ func (c Comparison) headline() string {
 	case len(c.Safety) > 0:
 		safety = fmt.Sprintf("safety: %d worse, %d unproven, %d better", n[Worse], n[Unproven], n[Better])
 	}
-	if c.Tests == 0 {
+	if decided == 0 {
 		return safety + "; speed: not compared"
 	}
-	return fmt.Sprintf("%s; speed: %d of %d figures changed", safety, slower, c.Tests)
+	return fmt.Sprintf("%s; speed: %d of %d figures changed", safety, changed, decided)
 }
 
 // matrix has a row per scenario and a column per metric.
