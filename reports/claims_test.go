@@ -28,7 +28,7 @@ func claimsDoc() scenario.Document {
 	return d
 }
 
-func TestClaimsAreDecidedWithTheReport(t *testing.T) {
+func TestClaimsAreDecidedAndDrawnWithTheReport(t *testing.T) {
 	dir := written(t, claimsDoc())
 	var list []claims.Decision
 	data, err := os.ReadFile(filepath.Join(dir, claims.File))
@@ -57,10 +57,6 @@ func TestClaimsAreDecidedWithTheReport(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestClaimsDrawTheirCurves(t *testing.T) {
-	dir := written(t, claimsDoc())
 	plots, err := filepath.Glob(filepath.Join(dir, DirPlots, "*.svg"))
 	if err != nil || len(plots) != 1 || !strings.Contains(plots[0], "cache-ttl-dilemma-time-that-the-lock-of-a-dead-holder-is-idle") {
 		t.Errorf("plots: %v, %v", plots, err)
@@ -80,7 +76,9 @@ func TestOnlyRunsOfTheSuiteDecideClaims(t *testing.T) {
 }
 
 func TestClaimsNameTheFoldersOfSeveralRuns(t *testing.T) {
-	a, b := written(t, claimsDoc()), written(t, claimsDoc())
+	a, b, one := t.TempDir(), t.TempDir(), t.TempDir() // claims are decided from what runs wrote: no report is drawn
+	writeRun(t, a, claimsDoc())
+	writeRun(t, b, claimsDoc())
 	list, err := Claims([]string{a, b}, []string{"redis-token-lua"})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
@@ -90,7 +88,7 @@ func TestClaimsNameTheFoldersOfSeveralRuns(t *testing.T) {
 	}
 	d := claimsDoc()
 	d.Started = time.Unix(1e9, 0)
-	one := written(t, d)
+	writeRun(t, one, d)
 	link := filepath.Join(t.TempDir(), "latest")
 	if err := os.Symlink(one, link); err != nil {
 		t.Fatal(err)
