@@ -242,8 +242,18 @@ func TestWarnings(t *testing.T) {
 	if r := s.result(); len(r.Warnings) > 0 {
 		t.Errorf("warnings without cause: %v", r.Warnings)
 	}
+	// A machine that only this run uses is not busy.
+	for _, c := range []struct {
+		used, others float64
+		busy         bool
+	}{{1, 0.05, false}, {1, 0.15, true}, {0.8, 0.4, false}, {0.8, 0.6, true}} {
+		s.in.samples.BusyCPU, s.in.samples.OthersCPU = &c.used, &c.others
+		if r := s.result(); has(r, "machine busy") != c.busy {
+			t.Errorf("%v: %v", c, r.Warnings)
+		}
+	}
 	busy := 0.95
-	s.in.samples.BusyCPU = &busy
+	s.in.samples.BusyCPU, s.in.samples.OthersCPU = &busy, nil
 	s.in.samples.ClockUncertaintyNS = ms
 	s.in.samples.Workers = []scenario.WorkerSample{{PID: 9, CPUNS: 39 * sec, Error: "killed"}}
 	r := s.result()

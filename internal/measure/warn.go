@@ -11,6 +11,8 @@ import (
 const (
 	saturatedShare  = 0.75 // of the machine's CPU, used by the workers alone
 	busyShare       = 0.9  // of the machine's CPU, used by all
+	othersShare     = 0.1  // of it, used by others while the machine is busy
+	othersAlone     = 0.5  // of it, used by others
 	pacerLate       = 5 * time.Millisecond
 	clockTooCoarse  = 50 * time.Microsecond
 	fewForP99       = 100
@@ -33,8 +35,12 @@ func (d *derivation) warn() {
 			d.warning(scenario.WarnSaturated+": the workers used %.0f %% of the machine's %d CPUs, so the numbers may be theirs and not the lock's", 100*share, d.cpus)
 		}
 	}
-	if b := d.samples.BusyCPU; b != nil && *b > busyShare {
-		d.warning(scenario.WarnBusy+": %.0f %% of its CPU time was used", 100**b)
+	switch all, others := d.samples.BusyCPU, d.samples.OthersCPU; {
+	case all == nil:
+	case others == nil && *all > busyShare:
+		d.warning(scenario.WarnBusy+": %.0f %% of its CPU time was used", 100**all)
+	case others != nil && (*others > othersAlone || *all > busyShare && *others > othersShare):
+		d.warning(scenario.WarnBusy+": %.0f %% of its CPU time was used, %.0f %% by processes outside of this run", 100**all, 100**others)
 	}
 	if a := r.Arrivals; a != nil && a.PacerLateNS > int64(pacerLate) {
 		d.warning("pacer late: one arrival in a hundred began more than %s after its time", length(a.PacerLateNS))

@@ -102,7 +102,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	sampling.Wait()
 
 	markKilled(workers, kills)
-	samples := scenario.Samples{Start: window, End: max(actualEnd, window), Workers: workers, Servers: sampler.growth, CountedFrom: sampler.from, CountedTo: sampler.to, BusyCPU: sampler.busy}
+	samples := scenario.Samples{Start: window, End: max(actualEnd, window), Workers: workers, Servers: sampler.growth, CountedFrom: sampler.from, CountedTo: sampler.to, BusyCPU: sampler.used, OthersCPU: sampler.others}
 	samples.ClockUncertaintyNS = r.clock.Uncertainty()
 	for _, w := range workers {
 		samples.ClockUncertaintyNS = max(samples.ClockUncertaintyNS, w.ClockUncertaintyNS)

@@ -1,15 +1,18 @@
 package run
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // describeHost describes this machine.
@@ -45,31 +48,50 @@ func procField(path, name string) string {
 	return ""
 }
 
-// cpuTimes reads how much CPU time the machine has used and has had, in ticks;
-// ok is false where the system does not report it.
-func cpuTimes() (busy, total int64, ok bool) {
+// machineCPU is the CPU time that the machine has had, what was used of it, and what
+// this process and those that it started used.
+type machineCPU struct{ total, used, own time.Duration }
+
+// readMachineCPU fails where the system does not report CPU times.
+func readMachineCPU() (m machineCPU, err error) {
+	if m.own, err = supervise.TreeCPU(os.Getpid()); err != nil {
+		return m, err
+	}
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0, false
+		return m, err
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, 0, false
+		return m, fmt.Errorf("/proc/stat begins with %q", line)
 	}
 	// user nice system idle iowait irq softirq steal: what was stolen was
-	// wanted and not had, so it counts as busy.
+	// wanted and not had, so it counts as used.
 	for i, f := range fields[1:9] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return 0, 0, false
+			return m, fmt.Errorf("/proc/stat begins with %q", line)
 		}
-		total += n
+		d := time.Duration(n) * time.Second / 100
+		m.total += d
 		if i != 3 && i != 4 {
-			busy += n
+			m.used += d
 		}
 	}
-	return busy, total, true
+	return m, nil
+}
+
+// since is which share of the machine's CPU time was used after before, and which
+// share by other processes than this run's; nil where no time has passed.
+func (m machineCPU) since(before machineCPU) (used, others *float64) {
+	total := m.total - before.total
+	if total <= 0 {
+		return nil, nil
+	}
+	all := float64(m.used-before.used) / float64(total)
+	rest := max(0, all-float64(m.own-before.own)/float64(total))
+	return &all, &rest
 }
 
 // driverVersions are the versions of the client libraries built in.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -125,10 +126,33 @@ func TestCarrierOfAScenario(t *testing.T) {
 	}
 }
 
+// What lockbench and the processes that it started used is not used by others.
+func TestOthersShareOfTheMachine(t *testing.T) {
+	before := machineCPU{total: 100, used: 50, own: 40}
+	for _, c := range []struct {
+		after        machineCPU
+		used, others float64
+	}{
+		{machineCPU{total: 200, used: 150, own: 140}, 1, 0},
+		{machineCPU{total: 200, used: 125, own: 90}, 0.75, 0.25},
+		{machineCPU{total: 200, used: 150, own: 141}, 1, 0}, // the two readings are not of one moment
+	} {
+		if used, others := c.after.since(before); *used != c.used || *others != c.others {
+			t.Errorf("%+v: used %v, by others %v", c, *used, *others)
+		}
+	}
+	if used, others := before.since(before); used != nil || others != nil {
+		t.Error("a share of no time")
+	}
+	if m, err := readMachineCPU(); runtime.GOOS == "linux" && (err != nil || m.used <= m.own || m.total < m.used) {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 // Counters are compared between servers that were the same at both readings.
 func TestCountersOfServersThatChanged(t *testing.T) {
 	at := func(pid int, follower bool, gets int64) account {
-		return account{machine: true, total: gets, nodes: map[string]nodeAccount{
+		return account{machine: machineCPU{total: time.Duration(gets), used: time.Duration(gets), own: time.Duration(gets)}, nodes: map[string]nodeAccount{
 			"a": {pid: pid, follower: follower, counters: map[string]int64{"get": gets}, cpu: time.Duration(gets)},
 		}}
 	}
@@ -145,7 +169,7 @@ func TestCountersOfServersThatChanged(t *testing.T) {
 	} {
 		s := sampler{}
 		s.compare(at(1, false, 4), c.after)
-		if !strings.Contains(s.why, c.why) || (s.why == "") != (c.why == "") || (len(s.growth) == 1) != (c.why == "") || s.busy == nil {
+		if !strings.Contains(s.why, c.why) || (s.why == "") != (c.why == "") || (len(s.growth) == 1) != (c.why == "") || *s.used != 1 || *s.others != 0 {
 			t.Errorf("want %q, got %q and %+v", c.why, s.why, s.growth)
 		}
 		if c.why == "" && (s.growth[0].Counters["get"] != 5 || s.growth[0].CPUNS != 5) {

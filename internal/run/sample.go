@@ -20,17 +20,18 @@ type sampler struct {
 	clock   history.Clock
 
 	growth   []scenario.ServerSample
-	from, to int64 // stamps of the two readings
-	busy     *float64
-	why      string // the servers' growth is unknown
+	from, to int64    // stamps of the two readings
+	used     *float64 // share of the machine's CPU time
+	others   *float64 // share that other processes than this run's used
+	why      string   // the servers' growth is unknown
 }
 
 type account struct {
-	nodes       map[string]nodeAccount
-	at          int64 // stamp of the middle of the reading
-	busy, total int64
-	machine     bool
-	err         error // why the servers gave none
+	nodes      map[string]nodeAccount
+	at         int64 // stamp of the middle of the reading
+	machine    machineCPU
+	machineErr error
+	err        error // why the servers gave none
 }
 
 // nodeAccount is one server's.
@@ -60,9 +61,8 @@ func unread(err error) string { return fmt.Sprintf("the servers' counters could 
 // compare computes the growth between two readings. Servers that were killed or
 // paused meanwhile, or have changed their roles, cannot be compared.
 func (s *sampler) compare(before, after account) {
-	if before.machine && after.machine && after.total > before.total {
-		share := float64(after.busy-before.busy) / float64(after.total-before.total)
-		s.busy = &share
+	if cmp.Or(before.machineErr, after.machineErr) == nil {
+		s.used, s.others = after.machine.since(before.machine)
 	}
 	if err := cmp.Or(before.err, after.err); err != nil {
 		s.why = unread(err)
@@ -99,7 +99,7 @@ func (s *sampler) read(ctx, during context.Context, at int64) (account, error) {
 		return account{}, err
 	}
 	a := account{nodes: map[string]nodeAccount{}}
-	a.busy, a.total, a.machine = cpuTimes()
+	a.machine, a.machineErr = readMachineCPU()
 	if s.servers.cluster != nil {
 		a.err = s.ask(ctx, &a)
 	}

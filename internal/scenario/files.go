@@ -56,6 +56,9 @@ type Samples struct {
 	// BusyCPU is the share of the machine's CPU time that was used, 0 to 1,
 	// during the window; nil if it could not be read.
 	BusyCPU *float64 `json:"busy_cpu"`
+	// OthersCPU is the part of BusyCPU that was not used by lockbench, its workers
+	// and its servers; nil if it could not be read.
+	OthersCPU *float64 `json:"others_cpu,omitempty"`
 	// Trouble is why the servers may not have served the whole scenario: one died,
 	// or did not respond at its end.
 	Trouble string `json:"trouble,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // signalTree sends sig to a process and all its descendants. SIGSTOP goes from the
@@ -35,7 +36,7 @@ func signalTree(root *os.Process, sig os.Signal) error {
 func signalDescendants(root int, sig os.Signal) error {
 	signalled := map[int]bool{}
 	for {
-		list, err := descendants(root)
+		list, err := descendants(root, false)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func signalDescendant(root, pid int, sig os.Signal) error {
 		return err
 	}
 	defer p.Release()
-	list, err := descendants(root)
+	list, err := descendants(root, false)
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,9 @@ func signalDescendant(root, pid int, sig os.Signal) error {
 }
 
 // descendants lists the living processes that a process started, and those that
-// these started in turn.
-func descendants(root int) ([]int, error) {
+// these started in turn; with ended, also those that have ended and were not
+// waited for yet.
+func descendants(root int, ended bool) ([]int, error) {
 	folders, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list the processes started by pid %d: %w", root, err)
@@ -84,8 +86,8 @@ func descendants(root int) ([]int, error) {
 			continue
 		}
 		fields, err := stat(pid)
-		if err != nil || stateIn(fields) == 'Z' {
-			continue // it has ended
+		if err != nil || stateIn(fields) == 'Z' && !ended {
+			continue
 		}
 		parent, err := strconv.Atoi(string(fields[1]))
 		if err != nil {
@@ -107,7 +109,7 @@ func treeStopped(root int) (bool, error) {
 	if still, err := stopped(root); !still || err != nil {
 		return false, err
 	}
-	list, err := descendants(root)
+	list, err := descendants(root, false)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +127,7 @@ func treeStopped(root int) (bool, error) {
 
 // treeMembers lists the descendants of a process, by pid and start time.
 func treeMembers(root int) map[int]string {
-	list, _ := descendants(root) // what cannot be listed cannot be ended
+	list, _ := descendants(root, false) // what cannot be listed cannot be ended
 	members := map[int]string{}
 	for _, pid := range list {
 		if start, err := startTime(pid); err == nil {
@@ -147,6 +149,34 @@ func endLeft(members map[int]string) {
 // Descendants lists the living processes that a process started, and those that
 // these started in turn, as far as the system lists them.
 func Descendants(pid int) []int {
-	list, _ := descendants(pid)
+	list, _ := descendants(pid, false)
 	return list
+}
+
+// TreeCPU is the CPU time of a process and of all processes that it or its
+// descendants started, also of those that have ended.
+func TreeCPU(root int) (time.Duration, error) {
+	list, err := descendants(root, true)
+	if err != nil {
+		return 0, err
+	}
+	var ticks int64
+	for _, pid := range append(list, root) {
+		fields, err := stat(pid)
+		if errors.Is(err, os.ErrNotExist) && pid != root {
+			continue // its parent has waited for it, and has its time
+		}
+		if err != nil {
+			return 0, err
+		}
+		// User and system time, its own and that of children it has waited for.
+		for _, f := range fields[11:15] {
+			n, err := strconv.ParseInt(string(f), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the CPU time of pid %d: %w", pid, err)
+			}
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * time.Second / 100, nil // a tick of /proc is 10 ms on every architecture
 }

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"io"
 	"slices"
 	"syscall"
 	"testing"
@@ -26,7 +27,7 @@ func startTree(t *testing.T) (run *Run, p *Process, children []int) {
 		t.Fatal(err)
 	}
 	for {
-		list, err := descendants(p.PID())
+		list, err := descendants(p.PID(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,6 +96,32 @@ func TestTreeIsKilledTogether(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
+	}
+}
+
+// The CPU time of a tree includes a grandchild that has ended.
+func TestCPUTimeOfATree(t *testing.T) {
+	run, err := Begin(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.End(context.Background())
+	const loop = `setsid sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read line`
+	p, err := run.Start(Command{Name: "tree", Path: "/bin/sh", Tree: true, StdinPipe: true, StdoutPipe: true, Args: []string{"-c", loop}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdin.Close()
+	defer p.Stdout.Close()
+	if _, err := io.ReadFull(p.Stdout, make([]byte, len("done\n"))); err != nil {
+		t.Fatal(err)
+	}
+	own, err := p.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree, err := TreeCPU(p.PID()); err != nil || tree < 20*time.Millisecond || tree <= own {
+		t.Errorf("the tree used %v (%v), its top %v", tree, err, own)
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package supervise
 
-import "os"
+import (
+	"errors"
+	"os"
+	"time"
+)
 
 // signalTree reaches the process alone: there is no way here to list its
 // descendants.
@@ -16,3 +20,6 @@ func endLeft(map[int]string) {}
 
 // Descendants is nil: there is no way here to list them.
 func Descendants(int) []int { return nil }
+
+// TreeCPU is not measured here.
+func TreeCPU(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
