@@ -36,6 +36,7 @@ func onWires() scenario.Actions {
 		reset{},
 		refuse{},
 		replyLost{},
+		requestLost{},
 		cutClients{},
 	}
 }

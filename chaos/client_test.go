@@ -70,7 +70,7 @@ func kindOf(t *testing.T, name string) scenario.FaultKind {
 func TestRules(t *testing.T) {
 	for action, want := range map[string]faultnet.Rule{
 		"cut": {CutIn: true, CutOut: true}, "cut-in": {CutIn: true}, "cut-out": {CutOut: true}, "stall": {Stall: true},
-		"refuse": {Refuse: true}, "reset": {Reset: true}, "reply-lost": {LoseReply: true},
+		"refuse": {Refuse: true}, "reset": {Reset: true}, "reply-lost": {LoseReply: true}, "request-lost": {LoseRequest: true},
 		"delay": {Delay: time.Second}, "throttle": {Rate: 9},
 	} {
 		f := &fault{Fault: scenario.Fault{By: 1000 * ms, Rate: 9}, kind: kindOf(t, "holder-"+action), engine: &engine{}}
@@ -93,23 +93,31 @@ func TestResetNeedsAConnection(t *testing.T) {
 	}
 }
 
+// lost are the faults that swallow one message.
+var lost = []string{"holder-reply-lost", "holder-request-lost"}
+
 // The first rule swallows nothing, for the client's request came between; the
 // second does.
 func TestReplyLostTriesUntilAReplyIsLost(t *testing.T) {
-	g := &fakeGate{comes: 1}
-	played, events := clientRun(t, Schedule{Gate: g}, scenario.Fault{Kind: "holder-reply-lost", Step: "releasing"}, faultnet.Effect{}, faultnet.Effect{LostBytes: 5, Broken: 1})
-	if got := played.played("apply", "lift"); len(got) != 4 {
-		t.Errorf("did %v", got)
-	}
-	if !slices.Equal(names(events), instant) || events[2].Effect == nil || events[2].Effect.LostBytes != 5 || g.opened != 1 {
-		t.Errorf("events %+v, the gate was opened %d times", events, g.opened)
+	g := &fakeGate{}
+	for _, kind := range lost {
+		*g = fakeGate{comes: 1}
+		played, events := clientRun(t, Schedule{Gate: g}, scenario.Fault{Kind: kind, Step: "releasing"}, faultnet.Effect{}, faultnet.Effect{LostBytes: 5, Broken: 1})
+		if got := played.played("apply", "lift"); len(got) != 4 {
+			t.Errorf("%s: did %v", kind, got)
+		}
+		if !slices.Equal(names(events), instant) || events[2].Effect == nil || events[2].Effect.LostBytes != 5 || g.opened != 1 {
+			t.Errorf("%s: events %+v, the gate was opened %d times", kind, events, g.opened)
+		}
 	}
 }
 
 func TestReplyLostMissesWithoutAReply(t *testing.T) {
-	played, events := clientRun(t, Schedule{Gate: &fakeGate{}}, scenario.Fault{Kind: "holder-reply-lost", For: 20 * ms})
-	if !slices.Equal(names(events), miss) || len(played.played("apply")) != len(played.played("lift")) {
-		t.Errorf("events %+v, did %v", events, played.played(""))
+	for _, kind := range lost {
+		played, events := clientRun(t, Schedule{Gate: &fakeGate{}}, scenario.Fault{Kind: kind, For: 20 * ms})
+		if !slices.Equal(names(events), miss) || len(played.played("apply")) != len(played.played("lift")) {
+			t.Errorf("%s: events %+v, did %v", kind, events, played.played(""))
+		}
 	}
 }
 

@@ -2,7 +2,7 @@ package chaos
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// replyLook is how often it is looked whether the rule has swallowed a reply
+	// replyLook is how often it is looked whether the rule has swallowed something
 	// of a client that seems to do nothing: one that renews its lease, say.
 	replyLook = 250 * time.Millisecond
-	// replyGrace is given to a reply that is being swallowed.
+	// replyGrace is given to what is being swallowed.
 	replyGrace = 10 * time.Millisecond
 )
 
@@ -32,47 +32,8 @@ func (replyLost) About() scenario.ActionInfo {
 
 func (replyLost) rule(*fault) faultnet.Rule { return faultnet.Rule{LoseReply: true} }
 
-// hitClient drops the reply. Only the rule knows whether it did, and it reports
-// that when it is lifted. So the rule is lifted as soon as the client has gone on,
-// which it does when its call has returned. If no reply was dropped, hitClient
-// waits for the next one, as long as the target is still valid. The rule is in
-// force from the moment at which it was applied.
 func (replyLost) hitClient(ctx context.Context, f *fault, in *injection) error {
-	p := in.aim.target
-	if !p.stillValid() {
-		return errEscaped
-	}
-	until := f.End
-	if f.For > 0 {
-		until = min(until, f.Clock.Now()+int64(f.For))
-	}
-	for {
-		before := f.doing(p.Client)
-		in.at = f.Clock.Now()
-		if err := in.saying(f.apply(ctx, in, f.clientOf(in), nil)); err != nil {
-			return err
-		}
-		in.since = f.Clock.Now()
-		f.openGate()
-		look := min(until, in.at+int64(replyLook))
-		for f.Clock.Now() < look && f.doing(p.Client) == before && f.sleep(ctx, time.Millisecond) == nil {
-		}
-		_ = f.sleep(ctx, replyGrace)
-		if err := in.back(ctx); err != nil {
-			return err
-		}
-		switch {
-		case in.effect.LostBytes > 0:
-			in.confirmed = "the reply was swallowed"
-			return nil
-		case ctx.Err() != nil:
-			return errors.New("the run ended before a reply was lost")
-		case f.Clock.Now() >= until:
-			return errors.New("no reply came that could be lost")
-		case !p.stillValid():
-			return errEscaped
-		}
-	}
+	return loseOne(ctx, f, in, "reply")
 }
 
 // Expect: a lost answer at any step must not make a lock break its guarantee.
@@ -105,4 +66,47 @@ func (f *fault) doing(client uint32) clientState {
 		return clientState{waits: true, attempt: waiters[slices.IndexFunc(waiters, is)].Attempt}
 	}
 	return clientState{}
+}
+
+// loseOne has the fault's rule swallow one reply, or one request. Only the rule knows
+// whether it did, and it reports that when it is lifted. So the rule is lifted as
+// soon as the client has gone on, which it does when its call has returned. If
+// nothing was swallowed, loseOne waits for the next one, as long as the target is
+// still valid. The rule is in force from the moment at which it was applied.
+func loseOne(ctx context.Context, f *fault, in *injection, what string) error {
+	p := in.aim.target
+	if !p.stillValid() {
+		return errEscaped
+	}
+	until := f.End
+	if f.For > 0 {
+		until = min(until, f.Clock.Now()+int64(f.For))
+	}
+	for {
+		before := f.doing(p.Client)
+		in.at = f.Clock.Now()
+		if err := in.saying(f.apply(ctx, in, f.clientOf(in), nil)); err != nil {
+			return err
+		}
+		in.since = f.Clock.Now()
+		f.openGate()
+		look := min(until, in.at+int64(replyLook))
+		for f.Clock.Now() < look && f.doing(p.Client) == before && f.sleep(ctx, time.Millisecond) == nil {
+		}
+		_ = f.sleep(ctx, replyGrace)
+		if err := in.back(ctx); err != nil {
+			return err
+		}
+		switch {
+		case in.effect.LostBytes > 0:
+			in.confirmed = "the " + what + " was swallowed"
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("the run ended before a %s was lost", what)
+		case f.Clock.Now() >= until:
+			return fmt.Errorf("no %s came that could be lost", what)
+		case !p.stillValid():
+			return errEscaped
+		}
+	}
 }

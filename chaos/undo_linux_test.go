@@ -90,7 +90,7 @@ func (m *mischief) chance(percent int) bool {
 // each fault first; a miss was never injected; and the gate is free.
 func TestWhateverHappensIsUndone(t *testing.T) {
 	kinds := []string{
-		"holder-pause", "holder-starve", "holder-cut", "holder-clock", "holder-reply-lost", "holder-reset", "next-waiter-pause", "random-nonholder-delay", "step-pause",
+		"holder-pause", "holder-starve", "holder-cut", "holder-clock", "holder-reply-lost", "holder-request-lost", "holder-reset", "next-waiter-pause", "random-nonholder-delay", "step-pause",
 		"leader-kill", "leader-restart", "leader-cut", "leader-clock", "leader-move", "leader-serving-holder-slow-disk", "follower-pause", "minority-kill",
 		"majority-pause", "all-cut", "all-kill", "each-restart", "each-pause", "node:2-evict", "node:1-full", "node:3-flush", "node:1-cut-peers", "leader-close", "all-refuse",
 	}

@@ -27,7 +27,7 @@ type activeRule struct {
 	mu    sync.Mutex
 	free  [2]time.Time       // when the rate lets the next byte pass
 	wrote map[*line]struct{} // connections whose next reply can be lost
-	used  bool               // a reply was lost
+	used  bool               // a reply, or a request, was lost
 }
 
 func newActiveRule(id string, addresses []string, r Rule) *activeRule {
@@ -86,12 +86,17 @@ func (a *activeRule) noteWrite(l *line) {
 	a.wrote[l] = struct{}{}
 }
 
-// takesReply reports whether the bytes that come to l now are the reply to
-// lose. It is true once only.
-func (a *activeRule) takesReply(l *line) bool {
+// takes reports whether the bytes that come to l now are the request or the
+// reply to lose. It is true once only.
+func (a *activeRule) takes(l *line, d direction) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, wrote := a.wrote[l]; !wrote || a.used {
+	loses := a.rule.LoseRequest
+	if d == in {
+		_, loses = a.wrote[l]
+		loses = loses && a.rule.LoseReply
+	}
+	if a.used || !loses {
 		return false
 	}
 	a.used, a.wrote = true, nil
@@ -120,13 +125,13 @@ func (s *ruleSet) empty() bool { return len(s.list) == 0 }
 
 func (s *ruleSet) add(a *activeRule) {
 	r := a.rule
-	if r.LoseReply && a.usedUp() {
-		r.LoseReply = false
+	if r.loses() && a.usedUp() {
+		r.LoseReply, r.LoseRequest = false, false
 	}
 	if !r.lasts() {
 		return
 	}
-	if r.LoseReply {
+	if r.loses() {
 		s.loses = append(s.loses, a)
 	}
 	s.list = append(s.list, a)

@@ -1,5 +1,5 @@
 // Package faultnet breaks connections on purpose. A Rule describes a fault of a
-// link: cut, delayed, throttled, stalled, reset, refused, or a lost reply. A
+// link: cut, delayed, throttled, stalled, reset, refused, or a lost request or reply. A
 // Proxy puts rules in force on the connections that pass through it. A Dialer
 // only carries addresses: the one to connect from, and the proxy to connect
 // through. A client without a proxy has plain connections. The package knows no

@@ -30,6 +30,7 @@ func TestDrivers(t *testing.T) {
 				TTL: 50 * time.Second, Timeout: 2 * time.Second,
 			}
 			t.Run("reply lost", func(t *testing.T) { replyLost(t, r, cfg) })
+			t.Run("request lost", func(t *testing.T) { requestLost(t, r, cfg) })
 			if id != "memcached/cas" { // a cut meets the first request of its release, which only reads
 				t.Run("cut", func(t *testing.T) { cut(t, r, cfg) })
 			}
@@ -54,6 +55,26 @@ func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	}
 	if err := client.Cleanup(t.Context(), key, a); err != nil {
 		t.Errorf("the clean-up: %v", err)
+	}
+}
+
+func requestLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
+	const key = "request-lost"
+	proxy := listen(t)
+	client, other := open(t, r, cfg, &faultnet.Dialer{Proxy: proxy.Addr()}, key), open(t, r, cfg, &faultnet.Dialer{}, key)
+	put(t, proxy, faultnet.Rule{LoseRequest: true})
+	if _, err := client.TryAcquire(t.Context(), key, attempt()); !unknown(err) {
+		t.Errorf("an acquire whose request was lost ended with %v", err)
+	}
+	if e := proxy.Lift("rule"); e.LostBytes == 0 || e.Broken != 1 {
+		t.Errorf("effect %+v", e)
+	}
+	hold, err := other.TryAcquire(t.Context(), key, attempt())
+	if err != nil {
+		t.Fatalf("another client's acquire: %v; the server should know nothing of the first", err)
+	}
+	if err := hold.Release(t.Context()); err != nil {
+		t.Errorf("the release: %v", err)
 	}
 }
 

@@ -92,9 +92,9 @@ func (h *hub) sever(p *pair, a *activeRule) {
 	}
 }
 
-// replyLost is called when p has lost the reply that a was there to lose: p
+// oneLost is called when p has lost the request or reply that a was there to lose: p
 // breaks, and a no longer concerns the other connections.
-func (h *hub) replyLost(p *pair, a *activeRule) {
+func (h *hub) oneLost(p *pair, a *activeRule) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sever(p, a)

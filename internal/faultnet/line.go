@@ -223,12 +223,12 @@ func (l *line) pass(d direction, b []byte) []byte {
 	return b[n:]
 }
 
-// swallowFor is how long the bytes after a lost reply are lost too, so that the
-// client receives no part of it.
+// swallowFor is how long the bytes after a lost request or reply are lost too, so
+// that no part of it arrives.
 const swallowFor = 5 * time.Millisecond
 
 // fill queues what src sends until it ends, which is queued too, or until stop
-// returns true. If a rule lost a reply, fill ends and returns that rule. l.mu is
+// returns true. If a rule lost what came, fill ends and returns that rule. l.mu is
 // held, but released meanwhile.
 func (l *line) fill(d direction, src net.Conn, stop func() bool) (dropRule *activeRule) {
 	buf := make([]byte, 32<<10)
@@ -236,8 +236,8 @@ func (l *line) fill(d direction, src net.Conn, stop func() bool) (dropRule *acti
 		l.mu.Unlock()
 		n, err := src.Read(buf)
 		l.mu.Lock()
-		if n > 0 && d == in && dropRule == nil {
-			if dropRule = l.dropRule(); dropRule != nil {
+		if n > 0 && dropRule == nil {
+			if dropRule = l.dropRule(d); dropRule != nil {
 				_ = src.SetReadDeadline(time.Now().Add(swallowFor))
 			}
 		}
@@ -262,11 +262,10 @@ func (l *line) fill(d direction, src net.Conn, stop func() bool) (dropRule *acti
 	return dropRule
 }
 
-// dropRule returns the rule that loses the bytes that come from the server now,
-// or nil.
-func (l *line) dropRule() *activeRule {
+// dropRule returns the rule that loses the bytes that come now, or nil.
+func (l *line) dropRule(d direction) *activeRule {
 	for _, a := range l.rules.loses {
-		if a.takesReply(l) {
+		if a.takes(l, d) {
 			return a
 		}
 	}

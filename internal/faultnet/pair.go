@@ -223,7 +223,7 @@ func (c *pair) receive(d direction, src net.Conn) {
 	dropped := c.fill(d, src, func() bool { return c.over })
 	c.mu.Unlock()
 	if dropped != nil {
-		c.proxy.hub.replyLost(c, dropped)
+		c.proxy.hub.oneLost(c, dropped)
 	}
 }
 

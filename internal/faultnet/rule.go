@@ -37,6 +37,10 @@ type Rule struct {
 	// then breaks that connection: the request was carried out, and the client
 	// cannot know. It loses the reply of one connection only.
 	LoseReply bool `json:"lose_reply,omitempty"`
+	// LoseRequest swallows what the client writes next, and then breaks that
+	// connection: the server never sees the request, and the client cannot know.
+	// It loses the request of one connection only.
+	LoseRequest bool `json:"lose_request,omitempty"`
 	// Seed decides what Jitter draws.
 	Seed uint64 `json:"seed,omitempty"`
 }
@@ -52,8 +56,11 @@ func (r Rule) check() error {
 // lasts reports whether the rule concerns established connections after it came
 // into force.
 func (r Rule) lasts() bool {
-	return r.CutIn || r.CutOut || r.Mute || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.LoseReply
+	return r.CutIn || r.CutOut || r.Mute || r.Stall || r.Delay > 0 || r.Jitter > 0 || r.Rate > 0 || r.loses()
 }
+
+// loses reports whether the rule swallows one request or reply.
+func (r Rule) loses() bool { return r.LoseReply || r.LoseRequest }
 
 // breaks reports whether the rule breaks the present connections.
 func (r Rule) breaks() bool { return r.Reset || r.Refuse }

@@ -384,6 +384,33 @@ func TestLoseReply(t *testing.T) {
 	})
 }
 
+// Only the first request after the rule is lost: no request that was sent before,
+// no reply, and no later request of another connection.
+func TestLoseRequest(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *faultyServer) {
+		idle, idleFar := r.connect()
+		send(t, idle, "old request")
+		expect(t, idleFar, "old request")
+		near, far := r.connect()
+		r.put("lose", Rule{LoseRequest: true})
+
+		send(t, idleFar, "old reply")
+		expect(t, idle, "old reply")
+
+		send(t, near, "request")
+		ends(t, near, syscall.ECONNRESET)
+		ends(t, far, syscall.ECONNRESET)
+
+		send(t, idle, "request")
+		expect(t, idleFar, "request")
+		send(t, idleFar, "reply")
+		expect(t, idle, "reply")
+		if e := r.lift("lose"); e != (Effect{LostBytes: 7, Broken: 1}) {
+			t.Errorf("effect %+v", e)
+		}
+	})
+}
+
 // A rule that has lost no reply loses none after it is lifted.
 func TestLoseReplyLifted(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *faultyServer) {

@@ -74,6 +74,8 @@ func TestFaultsOfTheWire(t *testing.T) {
 		"a waiter cut off":         {"next-waiter-cut", waiter, held, ""}, // that it was granted the lock before the heal is no miss
 		"a waiter paused":          {"next-waiter-pause", waiter, nil, "no call of client 1"},
 		"an answer lost":           {"holder-reply-lost", holder, &scenario.WireEffect{LostBytes: 5, Broken: 1}, ""},
+		"a request lost":           {"holder-request-lost", holder, &scenario.WireEffect{LostBytes: 5, Broken: 1}, ""},
+		"no request lost":          {"holder-request-lost", holder, &scenario.WireEffect{Broken: 1}, "no client can have noticed it: 1 connection was broken"},
 		"no answer lost":           {"holder-reply-lost", holder, &scenario.WireEffect{Broken: 1}, "no client can have noticed it: 1 connection was broken"},
 		"late":                     {"holder-delay", holder, &scenario.WireEffect{LateBytes: 9}, ""},
 		"held back is not late":    {"holder-throttle", holder, held, "no client can have noticed it"},
