@@ -21,7 +21,8 @@ func (a *app) claimsCommand() *cobra.Command {
 		Short: "Decide the documents' claims by runs of the suite claims",
 		Long: `Print a verdict on each claim of the documents: confirmed, refuted, or
 inconclusive with the reason. The rules are those of lockbench list claims. With
-several folders their repeats count together.`,
+several folders their repeats count together, and two locks are compared within
+each run.`,
 		Example: `  lockbench run claims --only rank-performance,zk-slower
   lockbench claims results/2026-01-31T120000-claims`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run of the suite claims, or of several"),

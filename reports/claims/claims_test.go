@@ -186,6 +186,35 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Two sides are compared within each run, so that a machine that is faster in one of
+// them changes nothing.
+func TestRunsOnAFasterMachine(t *testing.T) {
+	run := func(lists ...[]scenario.Result) Run {
+		return Run{Document: scenario.Document{Scenarios: join(lists...)}}
+	}
+	slow := run(rates("g", "a", 30, 31, 32), rates("g", "b", 20, 20, 21))
+	fast := run(rates("g", "a", 90, 91, 92), rates("g", "b", 60, 61, 62))
+	same := run(rates("g", "a", 90, 91, 92), rates("g", "b", 90, 91, 92))
+	for _, tt := range []struct {
+		name, rule, want, reason string
+		runs                     []Run
+	}{
+		{"both decide", faster, Confirmed, "1.52x (1.43x to 1.60x) within each of 2 runs", []Run{slow, fast}},
+		{"both decide against it", slower, Refuted, "1.52x", []Run{slow, fast}},
+		{"they disagree", faster, Inconclusive, "within the spread", []Run{slow, same}},
+		{"one side each", faster, Inconclusive, "only 0 of the 3 repeats needed are of runs that measured both sides", []Run{run(rates("g", "a", 30, 31, 32)), run(rates("g", "b", 20, 20, 21))}},
+		{"a side more in one of them", faster, Confirmed, "1.49x (1.45x to 1.53x)", []Run{fast, run(rates("g", "b", 1, 1, 1))}},
+	} {
+		list, err := parse([]byte("claims:\n- {id: x, claim: c, documents: [S1], experiment: e, rule: [" + tt.rule + "]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := Decide(list, tt.runs)[0]; d.Verdict != tt.want || !strings.Contains(d.Reason, tt.reason) {
+			t.Errorf("%s: %s (%s), want %s (%s)", tt.name, d.Verdict, d.Reason, tt.want, tt.reason)
+		}
+	}
+}
+
 func TestAClaimHasTheVerdictOfItsWorstPart(t *testing.T) {
 	bad, good := three("g", "a", verdict(scenario.Unsafe)), three("h", "a", verdict(scenario.Safe))
 	is := func(group string) string {

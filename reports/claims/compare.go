@@ -2,6 +2,7 @@ package claims
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,24 +14,32 @@ func (e evidence) compare(k Check) Part {
 	least, _ := parseEffect(k.Least + k.Under) // validated
 	p := Part{Verdict: Inconclusive, Scenarios: paths(e.of(k.Of), e.of(k.To))}
 	of, why := e.sideOf(k, k.Of)
+	var to sample
 	if why == "" {
-		p.Of = &of
-		var to Stat
-		if to, why = e.sideOf(k, k.To); why == "" {
-			p.To = &to
+		p.Of = of.stat()
+		to, why = e.sideOf(k, k.To)
+	}
+	if why == "" {
+		p.To = to.stat()
+		if of, to = of.inRunsOf(to), to.inRunsOf(of); k.counted == nil && min(of.size(), to.size()) < k.needs() {
+			why = fmt.Sprintf("only %d of the %d repeats needed are of runs that measured both sides", min(of.size(), to.size()), k.needs())
 		}
 	}
 	if why != "" {
 		p.Reason = why
 		return p
 	}
-	got := least.between(of, *p.To)
+	p.Of, p.To = of.stat(), to.stat()
+	got := least.between(of, to)
 	p.Effect = &got
 	p.Verdict = least.verdict(got)
 	if k.Under != "" {
 		p.Verdict = opposite(p.Verdict)
 	}
-	p.Reason = fmt.Sprintf("%s against %s: %s", of.text(), p.To.text(), least.text(got))
+	p.Reason = fmt.Sprintf("%s against %s: %s", p.Of.text(), p.To.text(), least.text(got))
+	if n := len(of.runs); n > 1 {
+		p.Reason += fmt.Sprintf(" within each of %d runs", n)
+	}
 	if p.Verdict == Inconclusive {
 		p.Reason += ", an effect within the spread of the repeats"
 	}
@@ -41,18 +50,18 @@ func (e evidence) compare(k Check) Part {
 }
 
 // sideOf is what one side of a comparison measured, or the count by hand.
-func (e evidence) sideOf(k Check, s Set) (st Stat, why string) {
+func (e evidence) sideOf(k Check, s Set) (m sample, why string) {
 	if k.counted == nil {
-		return e.stat(k.Compare, s, k.needs())
+		return e.sample(k.Compare, s, k.needs())
 	}
 	if why = s.uncovered(e.of(s)); why != "" {
-		return st, why
+		return m, why
 	}
 	things := k.counted[s.Recipes[0]]
 	if things == nil {
-		return st, "the " + k.Compare + " of " + s.Recipes[0] + " were not counted"
+		return m, "the " + k.Compare + " of " + s.Recipes[0] + " were not counted"
 	}
-	return newStat(k.Compare, []float64{float64(len(things))}), ""
+	return sample{k.Compare, map[int][]float64{0: {float64(len(things))}}}, ""
 }
 
 // needs is how many repeats the check needs.
@@ -63,9 +72,10 @@ func (k Check) needs() int {
 	return minRepeats
 }
 
-// between is the effect of a over b. Its ends are the least and the greatest that
-// any two repeats allow.
-func (x effect) between(a, b Stat) Interval {
+// between is the effect of a over b: that of each run that has both, for a machine may
+// be faster in one run than in another. Its ends are the least and the greatest that
+// any two repeats of one run allow.
+func (x effect) between(a, b sample) Interval {
 	over := func(a, b float64) float64 {
 		switch {
 		case x.difference:
@@ -75,7 +85,13 @@ func (x effect) between(a, b Stat) Interval {
 		}
 		return a / b
 	}
-	return Interval{Median: over(a.Median, b.Median), Low: over(a.Min, b.Max), High: over(a.Max, b.Min)}
+	var medians, ends []float64
+	for run := range a.inRunsOf(b).runs {
+		of, to := newStat(a.metric, a.runs[run]), newStat(b.metric, b.runs[run])
+		medians = append(medians, over(of.Median, to.Median))
+		ends = append(ends, over(of.Min, to.Max), over(of.Max, to.Min))
+	}
+	return Interval{Median: newStat("", medians).Median, Low: slices.Min(ends), High: slices.Max(ends)}
 }
 
 // verdict is Confirmed if the effect is at least x and no two repeats contradict
@@ -111,13 +127,43 @@ func (x effect) text(i Interval) string {
 	return fmt.Sprintf("%.2fx (%.2fx to %.2fx)", i.Median, i.Low, i.High)
 }
 
-// stat is a metric over the repeats of a set; why says what it lacks. The value of
-// a repeat is the mean over its scenarios, and a repeat counts only if all of them
-// have one.
-func (e evidence) stat(metric string, s Set, needs int) (st Stat, why string) {
+// sample is a metric over the repeats of each run.
+type sample struct {
+	metric string
+	runs   map[int][]float64
+}
+
+func (s sample) size() int {
+	n := 0
+	for _, values := range s.runs {
+		n += len(values)
+	}
+	return n
+}
+
+// inRunsOf is the part of s from runs that o has too.
+func (s sample) inRunsOf(o sample) sample {
+	kept := sample{s.metric, map[int][]float64{}}
+	for run, values := range s.runs {
+		if len(o.runs[run]) > 0 {
+			kept.runs[run] = values
+		}
+	}
+	return kept
+}
+
+func (s sample) stat() *Stat {
+	st := newStat(s.metric, slices.Concat(slices.Collect(maps.Values(s.runs))...))
+	return &st
+}
+
+// sample measures a metric over the repeats of a set; why says what it lacks. The
+// value of a repeat is the mean over its scenarios, and a repeat counts only if all of
+// them have one.
+func (e evidence) sample(metric string, s Set, needs int) (m sample, why string) {
 	list := e.of(s)
 	if why = s.uncovered(list); why != "" {
-		return st, why
+		return m, why
 	}
 	type unit struct {
 		group, recipe string
@@ -126,30 +172,30 @@ func (e evidence) stat(metric string, s Set, needs int) (st Stat, why string) {
 	units := map[unit]bool{}
 	sums, counts := map[repeat]float64{}, map[repeat]int{}
 	flawed := ""
-	for _, m := range list {
-		units[unit{m.Group, m.Recipe, m.Clients}] = true
-		flaw := m.flaw()
-		v, known := readMetric(metric, m.Result)
+	for _, r := range list {
+		units[unit{r.Group, r.Recipe, r.Clients}] = true
+		flaw := r.flaw()
+		v, known := readMetric(metric, r.Result)
 		if flaw == "" && !known {
-			flaw = fmt.Sprintf("%s has no %s", m.Name, metric)
+			flaw = fmt.Sprintf("%s has no %s", r.Name, metric)
 		}
 		if flaw != "" {
 			flawed = flaw
 			continue
 		}
-		sums[m.repeat()] += v
-		counts[m.repeat()]++
+		sums[r.repeat()] += v
+		counts[r.repeat()]++
 	}
-	var values []float64
+	m = sample{metric, map[int][]float64{}}
 	for r, n := range counts {
 		if n == len(units) {
-			values = append(values, sums[r]/float64(n))
+			m.runs[r.run] = append(m.runs[r.run], sums[r]/float64(n))
 		}
 	}
-	if len(values) < needs {
-		return st, tooFew(len(values), needs, s, flawed)
+	if m.size() < needs {
+		return m, tooFew(m.size(), needs, s, flawed)
 	}
-	return newStat(metric, values), ""
+	return m, ""
 }
 
 func tooFew(n, needs int, s Set, flawed string) string {

@@ -140,7 +140,7 @@ func place(i int, relations []string) string {
 
 // placed is a recipe's place among all by a criterion, and its figure.
 func (e evidence) placed(by Criterion, recipe string, all []string) (c Cell, why string) {
-	of := func(recipe string) (Stat, string) {
+	of := func(recipe string) (sample, string) {
 		return e.sideOf(Check{Compare: by.Metric, counted: by.Counted, Repeats: 1}, Set{In: by.In, Recipes: []string{recipe}})
 	}
 	own, why := of(recipe)
@@ -150,19 +150,19 @@ func (e evidence) placed(by Criterion, recipe string, all []string) (c Cell, why
 	counts, _ := parseEffect(by.Counts) // validated with the checks
 	place := 1
 	for _, other := range all {
-		st, why := of(other)
-		if why != "" || other == recipe {
+		better, why := of(other)
+		if why != "" || other == recipe || len(better.inRunsOf(own).runs) == 0 {
 			continue
 		}
-		better, worse := st, own
+		worse := own
 		if by.Best == "least" {
-			better, worse = own, st
+			better, worse = worse, better
 		}
 		if counts.verdict(counts.between(better, worse)) == Confirmed {
 			place++
 		}
 	}
-	return Cell{Text: fmt.Sprintf("%d: %s", place, metricText(by.Metric, own.Median)), Stat: &own}, ""
+	return Cell{Text: fmt.Sprintf("%d: %s", place, metricText(by.Metric, own.stat().Median)), Stat: own.stat()}, ""
 }
 
 // curve is a metric over what varies, a column for each recipe.
@@ -181,12 +181,12 @@ func (e evidence) curve(v Curve) Table {
 		row := Row{Name: v.point(x), X: x}
 		at := evidence{points[x]}
 		for _, recipe := range t.Columns {
-			st, why := at.stat(v.Metric, Set{In: groups(points[x]), Recipes: []string{recipe}, Clients: v.Of.Clients}, 1)
+			m, why := at.sample(v.Metric, Set{In: groups(points[x]), Recipes: []string{recipe}, Clients: v.Of.Clients}, 1)
 			if why != "" {
 				row.Cells = append(row.Cells, Cell{Text: "– (" + why + ")"})
 				continue
 			}
-			row.Cells = append(row.Cells, Cell{Text: st.text(), Stat: &st})
+			row.Cells = append(row.Cells, Cell{Text: m.stat().text(), Stat: m.stat()})
 		}
 		t.Rows = append(t.Rows, row)
 	}
