@@ -11,8 +11,8 @@ import (
 // noFault heads the column of the contended scenarios without faults.
 const noFault = "no fault"
 
-// resultsByFault has the results of locks by fault, noFault included. Controls are left out:
-// they have a table of their own.
+// resultsByFault has the results of locks by fault, noFault included. Controls
+// are left out: they have a table of their own.
 type resultsByFault struct {
 	locks, faults []string
 	runs          map[string]map[string][]result // by fault, by lock

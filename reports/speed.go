@@ -204,10 +204,10 @@ func (b *builder) openLoop(es []*experiment) section {
 		t.Cols = append(t.Cols, column{Name: "verdict", Left: true}, column{Name: "arrived"}, column{Name: "completed"}, column{Name: "dropped"}, column{Name: "in flight"},
 			column{Group: "response", Name: "p50"}, column{Group: "response", Name: "p99"}, column{Group: "response", Name: "max"}, column{Group: "pacer late", Name: "p99"})
 		b.rows(&t, e, func(rs []result) []cell {
-			a, any := arrivals(rs)
+			a, measured := arrivals(rs)
 			cs := []cell{badge(done(rs)), {Text: count(a.Arrived)}, {Text: count(a.Completed)}, counter(a.Dropped, warn), {Text: count(a.InFlight)}}
 			tail := cell{Text: nanos(float64(a.PacerLateNS))}
-			if !any {
+			if !measured {
 				x := b.dash("arrivals were not measured: " + why(done(rs), "arrivals"))
 				cs, tail = []cell{cs[0], x, x, x, x}, x
 			}
@@ -224,15 +224,15 @@ func (b *builder) openLoop(es []*experiment) section {
 }
 
 // arrivals adds up those of several runs.
-func arrivals(rs []result) (sum scenario.Arrivals, any bool) {
+func arrivals(rs []result) (sum scenario.Arrivals, measured bool) {
 	for _, r := range done(rs) {
 		if a := r.Arrivals; a != nil {
-			any = true
+			measured = true
 			sum.Arrived, sum.Completed, sum.Dropped, sum.InFlight = sum.Arrived+a.Arrived, sum.Completed+a.Completed, sum.Dropped+a.Dropped, sum.InFlight+a.InFlight
 			sum.PacerLateNS = max(sum.PacerLateNS, a.PacerLateNS)
 		}
 	}
-	return sum, any
+	return sum, measured
 }
 
 // spread shows the lowest and the highest of the repeats.

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// The schema of result.json, result.schema.json, lets null mean "not measured" and nothing else. Go writes a nil
-// slice as null too, so the lists that are merely empty are made empty first.
+// The schema of result.json, result.schema.json, lets null mean "not measured"
+// and nothing else. Go writes a nil slice as null too, so the lists that are
+// merely empty are made empty first.
 
 // MarshalJSON writes the document as its schema has it.
 func (d Document) MarshalJSON() ([]byte, error) {
