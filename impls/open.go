@@ -14,13 +14,14 @@ const openTries = 3
 // than any may later.
 func OpenPatiently(ctx context.Context, r Recipe, cfg Config) (Client, error) {
 	c, err := r.Open(ctx, cfg)
-	for try := 1; try < openTries && timedOut(err) && ctx.Err() == nil; try++ {
+	for try := 1; try < openTries && TimedOut(err) && ctx.Err() == nil; try++ {
 		c, err = r.Open(ctx, cfg)
 	}
 	return c, err
 }
 
-func timedOut(err error) bool {
+// TimedOut reports whether a request had no answer in time.
+func TimedOut(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
 }

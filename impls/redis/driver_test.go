@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -50,6 +51,20 @@ func TestAstray(t *testing.T) {
 	} {
 		if one.mustReplace(err) != want.one || several.mustReplace(err) != want.several {
 			t.Errorf("%v: of one server %t, of several %t", err, one.mustReplace(err), several.mustReplace(err))
+		}
+	}
+}
+
+// TestTimeoutAmongMasters: the outcome of several masters tells of a timeout.
+func TestTimeoutAmongMasters(t *testing.T) {
+	held, slow := impls.ErrBusy, impls.NotSent(context.DeadlineExceeded)
+	for _, row := range []struct {
+		got  answers
+		want bool
+	}{{answers{held, held, slow}, true}, {answers{held, held, nil}, false}} {
+		err := failed(t.Context(), "acquire", "k", impls.ErrUnknown, row.got)
+		if got := impls.TimedOut(err); got != row.want || errors.Is(err, impls.ErrBusy) || !errors.Is(err, impls.ErrUnknown) {
+			t.Errorf("%v: timed out %t, want %t", err, got, row.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"os"
 	"sync"
 	"time"
 
@@ -297,9 +298,13 @@ func (c *redlocks) ask(ctx context.Context, ask func(context.Context, *tokens) e
 }
 
 // failed is the error of a call whose outcome was decided by the masters' answers.
-// It quotes their own outcomes, which differ, and does not wrap them.
+// It quotes their own outcomes, which differ, and wraps no more than a timeout.
 func failed(ctx context.Context, doing, key string, outcome error, got answers) error {
-	return ended(ctx, fmt.Errorf("%s %s: %w: too few of the masters answered in time: %v", doing, key, outcome, errors.Join(got...)))
+	err := fmt.Errorf("%s %s: %w: too few of the masters answered in time: %v", doing, key, outcome, errors.Join(got...))
+	if got.count(impls.TimedOut) > 0 {
+		err = fmt.Errorf("%w (%w)", err, os.ErrDeadlineExceeded)
+	}
+	return ended(ctx, err)
 }
 
 // answers are the results of one request at each master, in their order.
