@@ -192,11 +192,29 @@ func release(t T, h impls.Hold) {
 	want(t, "release", h.Release(t.Context()), nil)
 }
 
-func try(t T, doing string, c impls.Client, key string, outcome error) impls.Hold {
+// try tries, and fails the test unless it comes to the outcome named.
+func (s Subject) try(t T, doing string, c impls.Client, key string, outcome error) impls.Hold {
 	t.Helper()
-	h, err := c.TryAcquire(t.Context(), key, attempt())
+	h, err := s.answeredTry(t, c, key)
 	want(t, doing, err, outcome)
 	return h
+}
+
+// answeredTry tries again where requests timed out, which says nothing about the
+// key, and cleans up after what is in doubt.
+func (s Subject) answeredTry(t T, c impls.Client, key string) (h impls.Hold, err error) {
+	t.Helper()
+	for range tries {
+		tried := attempt()
+		h, err = c.TryAcquire(t.Context(), key, tried)
+		if !impls.TimedOut(err) || t.Context().Err() != nil {
+			return h, err
+		}
+		if errors.Is(err, impls.ErrUnknown) {
+			_ = s.cleanup(t, c, key, tried)
+		}
+	}
+	return h, err
 }
 
 // cleanup repeats the clean-up until its answer is definite. Both answers are

@@ -26,9 +26,9 @@ func acquireAnswerLost(t T, s Subject) {
 	mutedCleanup(t, a, key, gone)
 	net.mustSet(t, alive)
 	_ = s.cleanup(t, a, key, gone)
-	h := try(t, "try after the clean-up", b, key, nil)
+	h := s.try(t, "try after the clean-up", b, key, nil)
 	want(t, "clean up again", a.Cleanup(t.Context(), key, gone), impls.ErrLost)
-	try(t, "try after another clean-up", a, key, impls.ErrBusy)
+	s.try(t, "try after another clean-up", a, key, impls.ErrBusy)
 	release(t, h)
 }
 
@@ -82,10 +82,10 @@ func releaseAnswerLost(t T, s Subject) {
 	}
 	net.mustSet(t, alive)
 	_ = s.cleanup(t, a, key, h.Attempt())
-	next := try(t, "try after the clean-up", b, key, nil)
+	next := s.try(t, "try after the clean-up", b, key, nil)
 	want(t, "release again", h.Release(t.Context()), impls.ErrLost)
 	want(t, "clean up again", a.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
-	try(t, "try after both", a, key, impls.ErrBusy)
+	s.try(t, "try after both", a, key, impls.ErrBusy)
 	release(t, next)
 }
 
@@ -104,7 +104,7 @@ func unreachable(t T, s Subject) {
 	}
 	release(t, s.acquire(t, b, key))
 	h := s.reacquire(t, a, key)
-	got, err := b.TryAcquire(t.Context(), key, attempt())
+	got, err := s.answeredTry(t, b, key)
 	if err == nil && s.over(t, h) {
 		// It had been cut off for so long that its session ended, and it came
 		// to know that only afterwards.

@@ -85,17 +85,17 @@ func busy(t T, s Subject) {
 		t.Errorf("the hold is of %s by %s, want %s by %s", h.Key(), h.Attempt(), key, mine)
 	}
 	for range 3 {
-		try(t, "try a held key", b, key, impls.ErrBusy)
+		s.try(t, "try a held key", b, key, impls.ErrBusy)
 		if _, again := a.(impls.Reentrant); !again {
-			try(t, "try a key that the client holds itself", a, key, impls.ErrBusy)
+			s.try(t, "try a key that the client holds itself", a, key, impls.ErrBusy)
 		}
 	}
 	release(t, h)
-	h = try(t, "try a key that was freed", b, key, nil)
-	try(t, "try a key that is held again", a, key, impls.ErrBusy)
+	h = s.try(t, "try a key that was freed", b, key, nil)
+	s.try(t, "try a key that is held again", a, key, impls.ErrBusy)
 	release(t, h)
 	// What was refused must have left nothing.
-	release(t, try(t, "try a key that was refused before", a, key, nil))
+	release(t, s.try(t, "try a key that was refused before", a, key, nil))
 }
 
 func symmetric(t T, s Subject) {
@@ -104,7 +104,7 @@ func symmetric(t T, s Subject) {
 	h := s.acquire(t, a, key)
 	want(t, "clean up, by another client, an attempt that was never made", b.Cleanup(t.Context(), key, attempt()), impls.ErrLost)
 	want(t, "clean up, by the holder, an attempt that was never made", a.Cleanup(t.Context(), key, attempt()), impls.ErrLost)
-	try(t, "try after foreign clean-ups", b, key, impls.ErrBusy)
+	s.try(t, "try after foreign clean-ups", b, key, impls.ErrBusy)
 	release(t, h)
 }
 
@@ -117,7 +117,7 @@ func once(t T, s Subject) {
 	next := s.acquire(t, b, key)
 	want(t, "release again while another holds", h.Release(t.Context()), impls.ErrLost)
 	want(t, "clean up what was released", a.Cleanup(t.Context(), key, h.Attempt()), impls.ErrLost)
-	try(t, "try after releases of a former holder", a, key, impls.ErrBusy)
+	s.try(t, "try after releases of a former holder", a, key, impls.ErrBusy)
 	release(t, next)
 }
 
@@ -172,10 +172,10 @@ func cancelledWaiter(t T, s Subject) {
 			t.Errorf("a wait ended %s: %v does not name %v", how, err, cause)
 		}
 		want(t, "clean up once more", b.Cleanup(t.Context(), key, gone), impls.ErrLost)
-		try(t, "try while the holder has it still", c, key, impls.ErrBusy)
+		s.try(t, "try while the holder has it still", c, key, impls.ErrBusy)
 		release(t, h)
-		release(t, try(t, "try after holder and waiter left", c, key, nil))
-		release(t, try(t, "try by the former waiter", b, key, nil))
+		release(t, s.try(t, "try after holder and waiter left", c, key, nil))
+		release(t, s.try(t, "try by the former waiter", b, key, nil))
 	}
 }
 
@@ -188,9 +188,9 @@ func contextOver(t T, s Subject) {
 	want(t, "acquire", err, impls.ErrFailed)
 	_, err = a.TryAcquire(over, key, attempt())
 	want(t, "try", err, impls.ErrFailed)
-	h := try(t, "try with a context that lives", b, key, nil)
+	h := s.try(t, "try with a context that lives", b, key, nil)
 	want(t, "release with a context that is over", h.Release(over), impls.ErrFailed)
-	try(t, "try after a release without effect", a, key, impls.ErrBusy)
+	s.try(t, "try after a release without effect", a, key, impls.ErrBusy)
 	release(t, h)
 }
 

@@ -61,7 +61,7 @@ func expiry(t T, s Subject) {
 		t.Logf("the machine is too slow to see the successor unharmed within its lease")
 		return
 	}
-	if _, err := c.TryAcquire(t.Context(), key, attempt()); !errors.Is(err, impls.ErrBusy) && s.Config.Clock.Now().Before(h.LeaseEnd()) {
+	if _, err := s.answeredTry(t, c, key); !errors.Is(err, impls.ErrBusy) && s.Config.Clock.Now().Before(h.LeaseEnd()) {
 		t.Errorf("try within the successor's lease: got %v, want %v", err, impls.ErrBusy)
 	}
 }
@@ -86,7 +86,7 @@ func seenExtended(t T, s Subject) bool {
 		} else if err != nil {
 			t.Fatalf("extend: %v", err)
 		}
-		_, err := b.TryAcquire(t.Context(), key, attempt())
+		_, err := s.answeredTry(t, b, key)
 		if !errors.Is(err, impls.ErrBusy) && s.Config.Clock.Now().Before(h.LeaseEnd()) {
 			t.Fatalf("try while the lease is extended: got %v, want %v", err, impls.ErrBusy)
 		}
@@ -101,7 +101,7 @@ func seenExtended(t T, s Subject) bool {
 	}
 	want(t, "release", err, nil)
 	want(t, "extend what was released", h.Extend(t.Context()), impls.ErrLost)
-	release(t, try(t, "try after the release", b, key, nil))
+	release(t, s.try(t, "try after the release", b, key, nil))
 	return true
 }
 
@@ -128,7 +128,7 @@ func seenKept(t T, s Subject) bool {
 		return last.Sub(was) <= s.Config.TTL/2
 	}
 	for last.Before(first.Add(s.Config.TTL)) {
-		_, err := b.TryAcquire(t.Context(), key, attempt())
+		_, err := s.answeredTry(t, b, key)
 		_ = clock.Sleep(t.Context(), s.Config.TTL/8)
 		if !inTime() {
 			return false
@@ -188,7 +188,7 @@ func lostSession(t T, s Subject) {
 	if err := s.cleanup(t, a, key, old.Attempt()); err == nil {
 		t.Errorf("the clean-up of a lost session freed something")
 	}
-	got, err := a.TryAcquire(t.Context(), key, attempt())
+	got, err := s.answeredTry(t, a, key)
 	if err == nil && s.over(t, h) {
 		release(t, got) // a slow machine cost the successor its session too
 		return

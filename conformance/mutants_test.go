@@ -3,6 +3,8 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -255,6 +257,29 @@ func TestBrokenReferenceIsCaught(t *testing.T) {
 		}
 	}
 	t.Error("50 rounds saw nothing wrong with the broken lock")
+}
+
+// TestSlowAnswersAreNoFault: a try whose request timed out is made again, even if
+// it was carried out.
+func TestSlowAnswersAreNoFault(t *testing.T) {
+	t.Parallel()
+	cfg, _, _, _ := start(t, "reference", "single")
+	cfg.TTL = 3 * time.Second
+	slow := mutant{Recipe: reference.Recipes()[0], client: func(c *mutantClient) {
+		inner, asked := c.try, 0
+		c.try = func(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
+			h, err := inner(ctx, key, a)
+			if asked++; asked%2 == 1 {
+				return nil, fmt.Errorf("%w: %w", impls.ErrUnknown, os.ErrDeadlineExceeded)
+			}
+			return h, err
+		}
+	}}
+	for _, check := range []string{"symmetric", "once", "expiry", "extend"} {
+		if list := failures(t, check, conformance.Subject{Recipe: slow, Config: cfg}); len(list) > 0 {
+			t.Errorf("%s: %v", check, list)
+		}
+	}
 }
 
 // TestCostIsCaught: a recipe that sends more, or less, than it says.

@@ -333,10 +333,7 @@ func extendsLate(t *trial, p place) {
 		return
 	}
 	t.freeze(a)
-	next := b.begin(doAcquire, t.forever(), key)
-	if !t.within(t.long(), next) || !next.granted() {
-		return
-	}
+	next := t.succeed(b, key)
 	a.goOn()
 	t.resume(a)
 	ans := t.answered("a late extend", under[1])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -308,20 +309,24 @@ func (t *trial) queue(c *remote, keys ...string) *call {
 func (t *trial) probe(c *remote, key string) *call {
 	for deadline := time.Now().Add(t.long()); ; {
 		got := c.begin(doTry, t.Config.Timeout, key)
-		failed := t.answered("try", got).Outcome == history.Failed
-		if got.Reply.Unsupported {
-			failed = false // one that gives up waiting
+		ans := t.answered("try", got)
+		// A request that timed out says nothing about the key.
+		definite := ans.Outcome != history.Failed && ans.Outcome != history.Unknown
+		if ans.Unsupported {
 			got = c.begin(doAcquire, settleFor, key)
-			t.answered("acquire", got)
+			ans = t.answered("acquire", got)
+			definite = ans.Outcome != history.Unknown || slices.Contains(ans.Passed, impls.StepWaiting)
 		}
 		if got.granted() {
 			t.free(got)
 		} else if _, ok := t.clean(got); !ok {
 			t.nothing("the clean-up of a try has no definite answer")
 		}
-		// A request that timed out says nothing about the key.
-		if !failed && got.Reply.Outcome != history.Unknown || time.Now().After(deadline) {
+		if definite {
 			return got
+		}
+		if time.Now().After(deadline) {
+			t.nothing("no definite answer about the key within %v: %s", t.long(), ans.Error)
 		}
 		t.pause(5 * time.Millisecond)
 	}

@@ -154,13 +154,19 @@ func lateRelease(t *trial) {
 	t.late(a, b, c, key, held, held.hold(doRelease, t.forever()), "its release was sent")
 }
 
-// late has client b acquire the lock of client a, whose process is stopped,
-// lets a go on, which frees something, and sees whether that was b's lock.
-func (t *trial) late(a, b, c *remote, key string, held, release *call, where string) {
-	next := b.begin(doAcquire, t.forever(), key)
+// succeed acquires the key of a holder that is stopped, once its lease is over.
+func (t *trial) succeed(c *remote, key string) *call {
+	next := c.begin(doAcquire, t.forever(), key)
 	if !t.within(t.long(), next) || !next.granted() {
 		t.nothing("the lock of a stopped holder did not pass to another within %v", t.long())
 	}
+	return next
+}
+
+// late has client b acquire the lock of client a, whose process is stopped,
+// lets a go on, which frees something, and sees whether that was b's lock.
+func (t *trial) late(a, b, c *remote, key string, held, release *call, where string) {
+	next := t.succeed(b, key)
 	a.goOn()
 	t.resume(a)
 	ans := t.answered("a late release", release)
@@ -176,6 +182,9 @@ func (t *trial) late(a, b, c *remote, key string, held, release *call, where str
 	if !t.guarded(c, key, next) {
 		t.see(impls.Symmetric, No, "a holder was stopped before %s, until another was granted the lock; it went on, and a third was granted the lock that its successor held (the release answered %s)", where, ans.Outcome)
 		return
+	}
+	if ans.Outcome == history.Unknown {
+		t.nothing("a late release had no definite answer within %v: %s", 2*t.Config.Timeout, ans.Error)
 	}
 	t.see(impls.Symmetric, Yes, "a holder was stopped before %s, until another was granted the lock; it went on, and its successor kept the lock", where)
 	t.free(next)
