@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -29,11 +30,14 @@ type Cluster struct {
 	Binary   Binary
 	Clients  int    // connections to allow for
 	Dir      string // unique among all clusters
-	Run      *supervise.Run
 
-	PeerHost     string // where other servers and the keeper find a node
-	LinksProxied bool   // the links between servers run through proxies
-	Kept         bool   // a keeper replaces the primary
+	// Place starts a command where the node belongs.
+	Place func(ctx context.Context, n *Node, cmd supervise.Command) (Process, error)
+	// ClientNet are the addresses that clients come from.
+	ClientNet netip.Prefix
+
+	LinksProxied bool // the links between servers run through proxies
+	Kept         bool // a keeper replaces the primary
 
 	Watchers []*Node
 	Proxies  []*Node // by node
@@ -92,8 +96,19 @@ func addresses(nodes []*Node) (list []string) {
 	return list
 }
 
-// Peer is the address at which other servers find one of a node's ports.
-func (c *Cluster) Peer(port int) string { return net.JoinHostPort(c.PeerHost, strconv.Itoa(port)) }
+// PeerHost is where other servers and the keeper find a node.
+func (c *Cluster) PeerHost(n *Node) string {
+	if c.LinksProxied {
+		return LinkHost
+	}
+	return n.Host
+}
+
+// Peer is the address at which they find one of its ports.
+func (c *Cluster) Peer(n *Node, port int) string { return HostPort(c.PeerHost(n), n.Ports[port]) }
+
+// HostPort is an address with that port.
+func HostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // Connections is the limit to set: room for the clients and for lockbench, and
 // never less than the server's default.
@@ -198,7 +213,7 @@ func (c *Cluster) RunOnce(ctx context.Context, n *Node, cmd supervise.Command) e
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	p, err := c.Run.Start(cmd)
+	p, err := c.Place(ctx, n, cmd)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrServer, err)
 	}

@@ -4,16 +4,35 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/lockbench/lockbench/internal/supervise"
 )
+
+// Process is a server's process: a child of ours, or a container.
+type Process interface {
+	Name() string
+	// PID is its id on this machine; 0 if this machine does not see it.
+	PID() int
+	// Done is closed when it has ended, and Err returns how.
+	Done() <-chan struct{}
+	Err() error
+	// Signal sends SIGSTOP, SIGCONT, or a signal that ends it. The error is
+	// os.ErrProcessDone if it has ended.
+	Signal(sig os.Signal) error
+	// AwaitStopped returns when SIGSTOP is in force for all of it.
+	AwaitStopped(ctx context.Context) error
+	// State is 'T' while it is stopped, 'Z' when it has ended.
+	State() (byte, error)
+	// CPU is the CPU time that it has used.
+	CPU() (time.Duration, error)
+	// Stop ends it, by force when grace is over or ctx ends; Kill at once. The
+	// error means that it did not end.
+	Stop(ctx context.Context, grace time.Duration) error
+	Kill() error
+}
 
 // Role distinguishes nodes from other servers.
 type Role string
@@ -31,7 +50,9 @@ const (
 type Node struct {
 	Name    string // redis, etcd-1, redis-sentinel-2
 	Address string // host:port; of a proxied node its own, not the proxy's
-	Process *supervise.Process
+	Host    string // where the node listens
+	Process Process
+	PID     int // of the process, as the server itself reports it
 
 	Index   int // among those of its role
 	Role    Role
@@ -69,7 +90,7 @@ func (n *Node) SubtractAsked(counters map[string]int64) {
 
 // At is the same server at another address.
 func (n *Node) At(address string) *Node {
-	return &Node{Name: n.Name, Address: address, Index: n.Index, Role: n.Role, Ports: n.Ports}
+	return &Node{Name: n.Name, Address: address, Host: n.Host, Index: n.Index, Role: n.Role, Ports: n.Ports}
 }
 
 // Alive reports whether the node's process runs; a stopped one runs.
@@ -181,6 +202,3 @@ func LogLines(path string, from int64) []string {
 	}
 	return lines
 }
-
-// Loopback is the address of a port at which clients find servers.
-func Loopback(port int) string { return net.JoinHostPort(ClientHost, strconv.Itoa(port)) }

@@ -93,7 +93,7 @@ func (c *Cluster) preloaded() bool {
 
 // shimPath is the library, made if need be.
 func (c *Cluster) shimPath() (string, error) {
-	c.shim.once.Do(func() { c.shim.path, c.shim.err = makeShim(c.servers.Run.Dir()) })
+	c.shim.once.Do(func() { c.shim.path, c.shim.err = makeShim(c.run.Dir()) })
 	return c.shim.path, c.shim.err
 }
 

@@ -55,6 +55,8 @@ type Spec struct {
 // Cluster is a running set of servers. Its methods are safe for concurrent
 // use.
 type Cluster struct {
+	run     *supervise.Run
+	place   place
 	spec    Spec
 	backend backend.Backend
 	servers *backend.Cluster // what the backend knows of them
@@ -144,19 +146,15 @@ func Start(ctx context.Context, run *supervise.Run, spec Spec) (*Cluster, error)
 	if err != nil {
 		return nil, err
 	}
-	binary, err := Find(spec.Backend, spec.Binary)
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	where := processes{run}
+	binary, err := where.find(ctx, b, spec)
 	if err != nil {
 		return nil, err
 	}
-	if r, ok := b.(backend.Requiring); ok {
-		if err := r.Require(binary, spec.Topology); err != nil {
-			return nil, err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
 	for attempt := 1; ; attempt++ {
-		c, err := startOnce(ctx, run, b, spec, topology, binary)
+		c, err := startOnce(ctx, run, where, b, spec, topology, binary)
 		if err == nil {
 			return c, nil
 		}
@@ -195,15 +193,19 @@ func resolve(b backend.Backend, spec Spec) (Spec, backend.Topology, error) {
 	return spec, t, nil
 }
 
-func startOnce(ctx context.Context, run *supervise.Run, b backend.Backend, spec Spec, topology backend.Topology, binary backend.Binary) (_ *Cluster, err error) {
+func startOnce(ctx context.Context, run *supervise.Run, where place, b backend.Backend, spec Spec, topology backend.Topology, binary backend.Binary) (_ *Cluster, err error) {
 	dir, err := os.MkdirTemp(run.Dir(), spec.Backend+"-")
 	if err != nil {
 		return nil, fmt.Errorf("start %s: make its data folder: %w", spec.Backend, err)
 	}
-	c := &Cluster{spec: spec, backend: b, stopping: make(chan struct{}), servers: &backend.Cluster{
+	c := &Cluster{run: run, place: where, spec: spec, backend: b, stopping: make(chan struct{}), servers: &backend.Cluster{
 		Backend: spec.Backend, Topology: topology, Settings: spec.Settings, Binary: binary, Clients: spec.Clients,
-		Dir: dir, Run: run, PeerHost: backend.ClientHost, LinksProxied: spec.Links, Kept: spec.Keeper,
+		Dir: dir, LinksProxied: spec.Links, Kept: spec.Keeper,
 	}}
+	c.servers.Place = func(ctx context.Context, n *Node, cmd supervise.Command) (backend.Process, error) {
+		p, _, err := c.place.start(ctx, n, cmd)
+		return p, err
+	}
 	defer func() {
 		if err != nil {
 			// Also when ctx has ended: no process may be left running.
@@ -212,7 +214,7 @@ func startOnce(ctx context.Context, run *supervise.Run, b backend.Backend, spec 
 			err = errors.Join(err, c.Stop(stop))
 		}
 	}()
-	if err := c.layOut(); err != nil {
+	if err := c.layOut(ctx); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Backend, err)
 	}
 	if spec.Links {
@@ -354,7 +356,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 		}
 		c.detachAll(ctx)
 		c.stopErr = c.stopNodes(ctx)
-		c.stopErr = errors.Join(c.stopErr, c.links.close())
+		c.stopErr = errors.Join(c.stopErr, c.links.close(), c.place.close(ctx))
 		if err := os.RemoveAll(c.servers.Dir); err != nil {
 			c.stopErr = errors.Join(c.stopErr, fmt.Errorf("remove the data of %s: %w", c.spec.Backend, err))
 		}

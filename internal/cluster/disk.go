@@ -30,7 +30,7 @@ type tracers struct {
 
 type tracer struct {
 	*supervise.Process
-	of *supervise.Process // the server's
+	of backend.Process // the server's
 }
 
 // detachLimit is how long a tracer may take to let go of a server by itself.
@@ -101,7 +101,7 @@ func (c *Cluster) attach(ctx context.Context, n *Node, by time.Duration) (how st
 	}
 	defer stderr.Close()
 	const calls = "fsync,fdatasync"
-	strace, err := c.servers.Run.Start(supervise.Command{
+	strace, err := c.run.Start(supervise.Command{
 		Name: n.Name + " strace", Path: backend.Lookup("strace"), Dir: n.Dir, Stderr: stderr,
 		Args: []string{
 			"-f", "-q", "-p", fmt.Sprint(n.Process.PID()), "-o", os.DevNull, "-e", "trace=" + calls,
@@ -145,7 +145,7 @@ func (c *Cluster) tracer(node int) *supervise.Process {
 }
 
 // over reports whether a process has ended, even if it has not been reaped yet.
-func over(p *supervise.Process) bool {
+func over(p backend.Process) bool {
 	state, err := p.State()
 	return err != nil || state == 'Z'
 }

@@ -9,11 +9,10 @@ import (
 	"syscall"
 
 	"github.com/lockbench/lockbench/internal/backend"
-	"github.com/lockbench/lockbench/internal/supervise"
 )
 
 // tracedBy reports whether a tracer has every thread of a process.
-func tracedBy(p *supervise.Process, tracer int) (bool, error) {
+func tracedBy(p backend.Process, tracer int) (bool, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.PID()))
 	if err != nil {
 		return false, err

@@ -2,7 +2,7 @@
 
 package cluster
 
-import "github.com/lockbench/lockbench/internal/supervise"
+import "github.com/lockbench/lockbench/internal/backend"
 
 // tracedBy: nothing here traces.
-func tracedBy(*supervise.Process, int) (bool, error) { return false, missingTracer() }
+func tracedBy(backend.Process, int) (bool, error) { return false, missingTracer() }

@@ -117,7 +117,7 @@ func (k *keeper) run(ctx context.Context) {
 // view is a node as the keeper reaches it.
 func (k *keeper) view(node int) *Node {
 	n := k.c.Nodes()[node]
-	return n.At(k.c.servers.Peer(n.Ports[0]))
+	return n.At(k.c.servers.Peer(n, 0))
 }
 
 func (k *keeper) others(primary *Node) (list []*Node) {

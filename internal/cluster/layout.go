@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 )
 
 // layOut gives every server its name, folder, ports and log.
-func (c *Cluster) layOut() error {
+func (c *Cluster) layOut(ctx context.Context) error {
 	logs := cmp.Or(c.spec.LogDir, c.servers.Dir)
 	logs, err := filepath.Abs(logs)
 	if err != nil {
@@ -29,9 +30,13 @@ func (c *Cluster) layOut() error {
 	if err != nil {
 		return err
 	}
+	if err := c.place.open(ctx, c.servers.Dir, len(roles)); err != nil {
+		return err
+	}
+	c.servers.ClientNet = c.place.clients()
 	index := map[backend.Role]int{}
 	for i, role := range roles {
-		n := &Node{Name: c.spec.Backend, Role: role, Index: index[role], Ports: ports[i*t.Ports : (i+1)*t.Ports]}
+		n := &Node{Name: c.spec.Backend, Host: c.place.host(i), Role: role, Index: index[role], Ports: ports[i*t.Ports : (i+1)*t.Ports]}
 		index[role]++
 		switch {
 		case role != backend.RoleNode:
@@ -44,7 +49,7 @@ func (c *Cluster) layOut() error {
 			return fmt.Errorf("make a data folder: %w", err)
 		}
 		n.Log = filepath.Join(logs, n.Name+".log")
-		n.Address = backend.Loopback(n.Ports[0])
+		n.Address = backend.HostPort(n.Host, n.Ports[0])
 		switch role {
 		case backend.RoleWatcher:
 			c.servers.Watchers = append(c.servers.Watchers, n)

@@ -62,7 +62,6 @@ func (c *Cluster) openLinks() error {
 	if c.spec.Keeper {
 		callers, l.pids[keeperName] = []string{keeperName}, os.Getpid()
 	}
-	c.servers.PeerHost = backend.LinkHost
 	for _, n := range c.servers.All() {
 		callers = append(callers, n.Name)
 	}
@@ -74,7 +73,7 @@ func (c *Cluster) openLinks() error {
 		}
 	}
 	for _, n := range c.servers.Watchers {
-		f, err := openFront(n.Address, c.servers.Peer(n.Ports[0]))
+		f, err := openFront(n.Address, c.servers.Peer(n, 0))
 		if err != nil {
 			return fmt.Errorf("%w: listen in place of %s: %w", backend.ErrPortTaken, n.Name, err)
 		}
@@ -91,7 +90,7 @@ func (l *links) open(to string, port int, p backend.Link, callers []string) erro
 	}
 	l.gates = append(l.gates, gate)
 	for _, from := range callers {
-		proxy := faultnet.NewProxy(backend.Loopback(port))
+		proxy := faultnet.NewProxy(backend.HostPort(backend.ClientHost, port))
 		proxy.Patience, proxy.From = p.Awaited, p.From
 		l.ways[way{from, to, port}] = proxy
 	}

@@ -38,7 +38,7 @@ func (c *Cluster) launch(ctx context.Context, n *Node) error {
 	}
 	cmd.Env = c.serverEnv(n, cmd.Env)
 	n.Command = append([]string{cmd.Path}, cmd.Args...)
-	if n.Process, err = c.servers.Run.Start(cmd); err != nil {
+	if n.Process, n.PID, err = c.place.start(ctx, n, cmd); err != nil {
 		return fmt.Errorf("%w: %w", ErrServer, err)
 	}
 	c.links.started(n)

@@ -24,7 +24,7 @@ func freePorts(count int) ([]int, error) {
 			continue
 		}
 		seen[p] = true
-		l, err := net.Listen("tcp", backend.Loopback(p))
+		l, err := net.Listen("tcp", backend.HostPort(backend.ClientHost, p))
 		if err != nil {
 			continue
 		}

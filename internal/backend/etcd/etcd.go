@@ -88,13 +88,13 @@ func (Backend) Find(s backend.Search) (backend.Binary, error) {
 func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (supervise.Command, error) {
 	var members []string
 	for _, m := range c.Nodes() {
-		members = append(members, m.Name+"=http://"+c.Peer(m.Ports[1]))
+		members = append(members, m.Name+"=http://"+c.Peer(m, 1))
 	}
-	client, peer := "http://"+n.Address, "http://"+backend.Loopback(n.Ports[1])
+	client, peer := "http://"+n.Address, "http://"+backend.HostPort(n.Host, n.Ports[1])
 	args := []string{
 		"--name=" + n.Name, "--data-dir=" + n.Dir + "/data",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=http://" + c.Peer(n.Ports[1]),
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=http://" + c.Peer(n, 1),
 		"--initial-cluster=" + strings.Join(members, ","),
 		// The folder's name is unique, so members of different clusters
 		// never take one another for their own.

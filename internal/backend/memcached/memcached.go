@@ -71,7 +71,7 @@ func (Backend) Find(s backend.Search) (backend.Binary, error) {
 
 func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (supervise.Command, error) {
 	args := []string{
-		"-l", "127.0.0.1", "-p", strconv.Itoa(n.Ports[0]), "-U", "0",
+		"-l", n.Host, "-p", strconv.Itoa(n.Ports[0]), "-U", "0",
 		"-c", strconv.Itoa(c.Connections(1024)),
 	}
 	if backend.Root() {
@@ -98,8 +98,8 @@ func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) e
 	if err != nil {
 		return err
 	}
-	if stats["pid"] != strconv.Itoa(n.Process.PID()) {
-		return fmt.Errorf("%w: pid %s answers instead of %d", backend.ErrPortTaken, stats["pid"], n.Process.PID())
+	if stats["pid"] != strconv.Itoa(n.PID) {
+		return fmt.Errorf("%w: pid %s answers instead of %d", backend.ErrPortTaken, stats["pid"], n.PID)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ var galeraScript string
 func galeraFlags(c *backend.Cluster, n *backend.Node) map[string]string {
 	var members []string
 	for _, m := range c.Nodes() {
-		members = append(members, c.Peer(m.Ports[galeraGroup]))
+		members = append(members, c.Peer(m, galeraGroup))
 	}
 	group, catch := strconv.Itoa(n.Ports[galeraGroup]), strconv.Itoa(n.Ports[galeraCatch])
 	return map[string]string{
@@ -73,11 +73,11 @@ func galeraFlags(c *backend.Cluster, n *backend.Node) map[string]string {
 		// still look for a member at a port that is now ours. At most 32 characters.
 		"wsrep-cluster-name":    "lockbench-" + galeraID(c, 0)[:18],
 		"wsrep-cluster-address": "gcomm://" + strings.Join(members, ","),
-		"wsrep-node-address":    backend.ClientHost + ":" + group,
-		"wsrep-sst-method":      galeraMethod, "wsrep-sst-receive-address": backend.ClientHost + ":" + group,
+		"wsrep-node-address":    n.Host + ":" + group,
+		"wsrep-sst-method":      galeraMethod, "wsrep-sst-receive-address": n.Host + ":" + group,
 		"wsrep-provider-options": strings.Join([]string{
-			"gmcast.listen_addr=tcp://" + backend.ClientHost + ":" + group,
-			"ist.recv_bind=tcp://" + backend.ClientHost + ":" + catch, "ist.recv_addr=tcp://" + c.PeerHost + ":" + catch,
+			"gmcast.listen_addr=tcp://" + n.Host + ":" + group,
+			"ist.recv_bind=tcp://" + n.Host + ":" + catch, "ist.recv_addr=tcp://" + c.PeerHost(n) + ":" + catch,
 			galeraTimings,
 		}, ";"),
 	}

@@ -142,7 +142,7 @@ func (m Backend) Command(ctx context.Context, c *backend.Cluster, n *backend.Nod
 		}
 	}
 	args := []string{
-		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(n.Ports[0]), "--bind-address=127.0.0.1",
+		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(n.Ports[0]), "--bind-address=" + n.Host,
 		// Relative to the data folder: unix sockets' paths are short.
 		"--socket=s.sock", "--pid-file=" + filepath.Join(n.Dir, "pid"),
 		// A folder of its own: servers delete each other's files in a shared one.

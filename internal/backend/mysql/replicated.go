@@ -41,7 +41,7 @@ func follow(c *backend.Cluster, primary *backend.Node) []string {
 		stopReplica, resetReplica,
 		// The node has all writes in its log, as primary or as replica.
 		"SET GLOBAL gtid_slave_pos=@@GLOBAL.gtid_binlog_pos",
-		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", c.PeerHost, primary.Ports[0]),
+		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", c.PeerHost(primary), primary.Ports[0]),
 		"START SLAVE",
 	}
 }

@@ -41,7 +41,7 @@ func own(c *backend.Cluster, n *backend.Node, who *supervise.Account) error {
 	if who == nil {
 		return nil
 	}
-	top := filepath.Dir(c.Run.Dir()) // the folder of all runs
+	top := filepath.Dir(filepath.Dir(c.Dir)) // the folder of all runs
 	for dir := filepath.Dir(n.Dir); strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o711); err != nil {
 			return err

@@ -37,7 +37,7 @@ func proxyCommand(c *backend.Cluster, n *backend.Node, who *supervise.Account) (
 	if err != nil {
 		return supervise.Command{}, err
 	}
-	text := fmt.Sprintf(proxyConfig, database, host, port, clientUser, backend.ClientHost, n.Ports[0], admin, c.Connections(100)+c.Clients, c.Connections(20))
+	text := fmt.Sprintf(proxyConfig, database, host, port, clientUser, n.Host, n.Ports[0], admin, c.Connections(100)+c.Clients, c.Connections(20))
 	if err := os.WriteFile(proxyPath(n), []byte(text), 0o600); err != nil {
 		return supervise.Command{}, err
 	}

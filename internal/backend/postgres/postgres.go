@@ -125,7 +125,7 @@ func (b Backend) Command(ctx context.Context, c *backend.Cluster, n *backend.Nod
 		return supervise.Command{}, err
 	}
 	settings := map[string]string{
-		"port": strconv.Itoa(n.Ports[0]), "listen_addresses": backend.ClientHost,
+		"port": strconv.Itoa(n.Ports[0]), "listen_addresses": n.Host,
 		"unix_socket_directories": "", "logging_collector": "off",
 		// A client may need a second connection, to end what it gave up.
 		"max_connections": strconv.Itoa(c.Connections(100) + c.Clients),
@@ -169,12 +169,12 @@ func install(ctx context.Context, c *backend.Cluster, n *backend.Node, data stri
 	if err := c.RunOnce(ctx, n, cmd); err != nil {
 		return err
 	}
-	// Clients may come from any loopback address.
+	// Clients may come from any address of their network.
 	hba, err := os.OpenFile(filepath.Join(data, "pg_hba.conf"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
-	_, err = hba.WriteString("host all,replication all 127.0.0.0/8 trust\n")
+	_, err = hba.WriteString("host all,replication all " + c.ClientNet.String() + " trust\n")
 	return errors.Join(err, hba.Close())
 }
 

@@ -51,7 +51,7 @@ func copyPrimary(ctx context.Context, c *backend.Cluster, n, primary *backend.No
 		return err
 	}
 	cmd := as(supervise.Command{Name: n.Name + " copy", Path: c.Binary.Extra["pg_basebackup"], Dir: n.Dir, Tree: true,
-		Args: []string{"-D", data, "-d", fmt.Sprintf("host=%s port=%d user=%s", backend.ClientHost, primary.Ports[0], admin),
+		Args: []string{"-D", data, "-d", fmt.Sprintf("host=%s port=%d user=%s", primary.Host, primary.Ports[0], admin),
 			"--wal-method=stream", "--checkpoint=fast", "--write-recovery-conf", "--no-sync"}}, who)
 	return c.RunOnce(ctx, n, cmd)
 }
@@ -59,7 +59,7 @@ func copyPrimary(ctx context.Context, c *backend.Cluster, n, primary *backend.No
 // conninfo is where a standby finds the primary: by the link between them, which
 // may run through a proxy. The copy is taken past it.
 func conninfo(c *backend.Cluster, primary *backend.Node) string {
-	return fmt.Sprintf("host=%s port=%d user=%s", c.PeerHost, primary.Ports[0], admin)
+	return fmt.Sprintf("host=%s port=%d user=%s", c.PeerHost(primary), primary.Ports[0], admin)
 }
 
 // Leader is the node that accepts writes.

@@ -85,7 +85,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 		}
 	}
 	args = append(args,
-		"--port", strconv.Itoa(n.Ports[0]), "--bind", "127.0.0.1", "--dir", n.Dir,
+		"--port", strconv.Itoa(n.Ports[0]), "--bind", n.Host, "--dir", n.Dir,
 		// Its protected mode knows of one loopback address only; clients may come
 		// from another. Only this machine can reach them.
 		"--protected-mode", "no",
@@ -104,8 +104,8 @@ func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) e
 	if err != nil {
 		return err
 	}
-	if info["process_id"] != strconv.Itoa(n.Process.PID()) {
-		return fmt.Errorf("%w: pid %s answers instead of %d", backend.ErrPortTaken, info["process_id"], n.Process.PID())
+	if info["process_id"] != strconv.Itoa(n.PID) {
+		return fmt.Errorf("%w: pid %s answers instead of %d", backend.ErrPortTaken, info["process_id"], n.PID)
 	}
 	reply, err := ask(ctx, n, "PING")
 	if err != nil {

@@ -42,7 +42,7 @@ func replicaCommand(c *backend.Cluster, n *backend.Node) ([]string, error) {
 	}
 	text := ""
 	if first := c.Nodes()[0]; n.Index != first.Index {
-		text = fmt.Sprintf("replicaof %s %d\n", c.PeerHost, first.Ports[0])
+		text = fmt.Sprintf("replicaof %s %d\n", c.PeerHost(first), first.Ports[0])
 	}
 	if c.LinksProxied {
 		// Sentinels and replicas exchange this address.
@@ -63,11 +63,12 @@ func sentinelCommand(c *backend.Cluster, n *backend.Node) (supervise.Command, er
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "port %d\nbind %s\ndir %q\n", n.Ports[0], c.PeerHost, n.Dir)
+	fmt.Fprintf(&text, "port %d\nbind %s\ndir %q\n", n.Ports[0], c.PeerHost(n), n.Dir)
 	if c.LinksProxied {
 		fmt.Fprintf(&text, "sentinel announce-ip %s\n", backend.LinkHost) // clients come to its front
 	}
-	fmt.Fprintf(&text, "sentinel monitor %s %s %d %s\n", masterName, c.PeerHost, c.Nodes()[0].Ports[0], set["sentinel quorum"])
+	master := c.Nodes()[0]
+	fmt.Fprintf(&text, "sentinel monitor %s %s %d %s\n", masterName, c.PeerHost(master), master.Ports[0], set["sentinel quorum"])
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if name != "sentinel quorum" {
 			fmt.Fprintf(&text, "%s %s %s\n", name, masterName, set[name])

@@ -91,7 +91,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 	// distribution ships; the code has no default for two of them.
 	config := map[string]string{
 		"tickTime": "2000", "initLimit": "10", "syncLimit": "5",
-		"dataDir": filepath.Join(n.Dir, "data"), "clientPort": strconv.Itoa(n.Ports[0]), "clientPortAddress": "127.0.0.1",
+		"dataDir": filepath.Join(n.Dir, "data"), "clientPort": strconv.Itoa(n.Ports[0]), "clientPortAddress": n.Host,
 		"maxClientCnxns": "0", "admin.enableServer": "false", "4lw.commands.whitelist": "*",
 	}
 	var flags []string
@@ -104,9 +104,9 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 	}
 	if nodes := c.Nodes(); len(nodes) > 1 {
 		for _, m := range nodes {
-			host := c.PeerHost
+			host := c.PeerHost(m)
 			if m.Index == n.Index {
-				host = "127.0.0.1" // where it listens itself
+				host = n.Host // where it listens itself
 			}
 			config[fmt.Sprintf("server.%d", m.Index+1)] = fmt.Sprintf("%s:%d:%d", host, m.Ports[1], m.Ports[2])
 		}
