@@ -27,6 +27,7 @@ var layers = []string{
 	"workloads",
 	"internal/cluster/clustertest",
 	"internal/cluster",
+	"internal/container",
 	"internal/worker",
 	"internal/backend/all",
 	"internal/backend/redis", "internal/backend/etcd", "internal/backend/zookeeper", "internal/backend/memcached", "internal/backend/mysql", "internal/backend/postgres",

@@ -81,21 +81,29 @@ func serverFlags(pairs []string) (map[string]string, error) {
 			return nil, usage(fmt.Errorf("%s: no backend %q; choose %s", name, backend, strings.Join(cluster.Backends(), ", ")))
 		}
 	}
-	binaries := map[string]string{}
-	for _, p := range pairs {
-		backend, path, ok := strings.Cut(p, "=")
-		switch {
-		case !ok || path == "":
-			return nil, usage(fmt.Errorf("--server %s: want BACKEND=PATH", p))
-		case !slices.Contains(cluster.Backends(), backend):
-			return nil, usage(fmt.Errorf("--server %s: no backend %q; choose %s", p, backend, strings.Join(cluster.Backends(), ", ")))
-		}
+	binaries, err := backendFlags("server", "PATH", pairs)
+	for backend, path := range binaries {
 		if _, err := os.Stat(path); err != nil {
-			return nil, usage(fmt.Errorf("--server %s: %w; give the path of the server's program", p, err))
+			return nil, usage(fmt.Errorf("--server %s=%s: %w; give the path of the server's program", backend, path, err))
 		}
-		binaries[backend] = path
 	}
-	return binaries, nil
+	return binaries, err
+}
+
+// backendFlags reads the values of a flag, BACKEND=VALUE.
+func backendFlags(flag, value string, pairs []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, p := range pairs {
+		backend, v, ok := strings.Cut(p, "=")
+		switch {
+		case !ok || v == "":
+			return nil, usage(fmt.Errorf("--%s %s: want BACKEND=%s", flag, p, value))
+		case !slices.Contains(cluster.Backends(), backend):
+			return nil, usage(fmt.Errorf("--%s %s: no backend %q; choose %s", flag, p, backend, strings.Join(cluster.Backends(), ", ")))
+		}
+		values[backend] = v
+	}
+	return values, nil
 }
 
 // flagError replaces the standard library's messages, which name its functions.

@@ -32,6 +32,7 @@ type runFlags struct {
 	quiet    bool
 	dryRun   bool
 	servers  []string
+	images   []string
 	fault    faultFlags
 	expect   expectFlags
 	only     []string // claims
@@ -101,6 +102,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringArrayVar(&f.servers, "server", nil, "use this server binary: BACKEND=PATH (or LOCKBENCH_SERVER_BACKEND)")
+	fl.StringArrayVar(&f.images, "image", nil, "run servers in this image with --env docker: BACKEND=IMAGE")
 	completeRun(cmd)
 	// A default of 0s stands for "not given" and is not worth printing.
 	fl.VisitAll(func(f *pflag.Flag) {
@@ -114,6 +116,9 @@ run: the same scenarios with the same seeds, in a new folder.`,
 
 func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if _, err := serverFlags(f.servers); err != nil {
+		return err
+	}
+	if _, err := backendFlags("image", "IMAGE", f.images); err != nil {
 		return err
 	}
 	if err := claimsAsTheyAre(cmd.Flags(), args); err != nil {
@@ -181,13 +186,17 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 	if err != nil {
 		return run.Outcome{}, err
 	}
+	images, err := backendFlags("image", "IMAGE", f.images)
+	if err != nil {
+		return run.Outcome{}, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return run.Outcome{}, fmt.Errorf("find the lockbench program, to start workers with: %w", err)
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Binaries: binaries, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
 		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {

@@ -46,6 +46,8 @@ type Spec struct {
 	LogDir  string // made if need be; "": among the data, gone with it
 	Clients int    // connections to allow for; the servers' default limit is never lowered
 
+	Containers *Containers // nil: servers are child processes
+
 	// Features for faults, without cost for other scenarios:
 	Links  bool // the links between servers run through proxies, for CutLinks; Linux only
 	Clock  bool // the servers' wall clocks can be set, for SetClock
@@ -148,10 +150,17 @@ func Start(ctx context.Context, run *supervise.Run, spec Spec) (*Cluster, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	where := processes{run}
+	// Links are cut in the networks of the containers; nothing has to be prepared.
+	spec.Links = spec.Links && spec.Containers == nil
+	var where place = processes{run}
+	if spec.Containers != nil {
+		if where, err = newContainers(ctx, run, spec); err != nil {
+			return nil, err
+		}
+	}
 	binary, err := where.find(ctx, b, spec)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, where.close(ctx))
 	}
 	for attempt := 1; ; attempt++ {
 		c, err := startOnce(ctx, run, where, b, spec, topology, binary)

@@ -7,11 +7,19 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
+// environment is where servers of this specification run.
+func (s Spec) environment() string {
+	if s.Containers != nil {
+		return scenario.EnvDocker
+	}
+	return scenario.EnvProcess
+}
+
 // Info lists what runs: the nodes, and behind them servers with other roles. The
 // logs' paths are absolute.
 func (c *Cluster) Info() scenario.ClusterInfo {
 	info := scenario.ClusterInfo{
-		Backend: c.spec.Backend, Topology: c.spec.Topology, Environment: "process",
+		Backend: c.spec.Backend, Topology: c.spec.Topology, Environment: c.spec.environment(),
 		Product: c.facts.Product, Version: c.facts.Version, Binary: c.servers.Binary.Path,
 		Durability: c.facts.Durability, Settings: map[string]string{},
 		ReadyMS: c.readyIn.Milliseconds(),

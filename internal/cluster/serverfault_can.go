@@ -24,7 +24,7 @@ func (c *Cluster) Can(ability string) error {
 	}
 	switch ability {
 	case scenario.AbilityLinks:
-		if !c.spec.Links && len(c.servers.Topology.Links) > 0 {
+		if !c.spec.Links && c.spec.Containers == nil && len(c.servers.Topology.Links) > 0 {
 			return fmt.Errorf("%w: their links do not run through proxies; start them with Spec.Links", ErrUnsupported)
 		}
 	case scenario.AbilityClock:
@@ -67,8 +67,12 @@ func (s Spec) Supports(ability string) error {
 	if err != nil {
 		return err
 	}
-	if err := Supports(s.Backend, cmp.Or(s.Topology, b.Describe().Topologies[0].Name), ability); err != nil {
+	topology := cmp.Or(s.Topology, b.Describe().Topologies[0].Name)
+	if err := Supports(s.Backend, topology, ability); err != nil {
 		return err
+	}
+	if t, _ := b.Describe().Topology(topology); s.Containers != nil && notInContainers(t, ability) != "" {
+		return fmt.Errorf("%w: %s", ErrUnsupported, notInContainers(t, ability))
 	}
 	if b, ok := b.(backend.Selective); ok {
 		if reason := b.UnsupportedWith(s.Settings, ability); reason != "" {

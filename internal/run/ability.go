@@ -36,7 +36,9 @@ func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 // network is not available, it does nothing: scenarios that can run without it do,
 // and the others are reported as missing.
 func EnterKernel(scenarios []scenario.Scenario) error {
-	if !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
+	// Containers are out of reach from there.
+	inContainers := func(sc scenario.Scenario) bool { return sc.Environment == scenario.EnvDocker }
+	if slices.ContainsFunc(scenarios, inContainers) || !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
 		return nil
 	}
 	return netdrop.Enter()

@@ -54,6 +54,9 @@ func (r *runner) writeEnvironment() error {
 func (r *runner) startCluster(ctx context.Context, n need, name string) (*cluster.Cluster, error) {
 	spec := n.spec()
 	spec.Binary = r.Binaries[n.key.backend]
+	if spec.Containers != nil {
+		*spec.Containers = cluster.Containers{Image: r.Images[n.key.backend], Helper: r.Helper}
+	}
 	spec.LogDir = filepath.Join(r.dir.path, scenario.DirServers, name)
 	c, err := cluster.Start(ctx, r.sup, spec)
 	if errors.Is(err, cluster.ErrMissing) {

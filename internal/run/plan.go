@@ -19,6 +19,7 @@ const BackendReference = "reference"
 // clusterKey identifies a cluster: scenarios with the same key share one.
 type clusterKey struct {
 	backend, topology, settings string
+	environment                 string
 	features                    clusterFeatures
 }
 
@@ -56,6 +57,14 @@ func featuresFor(sc scenario.Scenario, spec cluster.Spec) (features clusterFeatu
 	return features
 }
 
+// containersFor is what servers of an environment need; nil for child processes.
+func containersFor(environment string) *cluster.Containers {
+	if environment == scenario.EnvDocker {
+		return &cluster.Containers{}
+	}
+	return nil
+}
+
 func canonical(settings map[string]string) string {
 	pairs := make([]string, 0, len(settings))
 	for k, v := range settings {
@@ -89,7 +98,7 @@ func (n need) spec() cluster.Spec {
 	return cluster.Spec{
 		Backend: n.key.backend, Topology: n.key.topology, Settings: n.settings, Clients: n.clients,
 		Links: n.key.features.links, Clock: n.key.features.clock,
-		Keeper: topology.Keeper,
+		Keeper: topology.Keeper, Containers: containersFor(n.key.environment),
 	}
 }
 
@@ -105,8 +114,8 @@ func needs(scenarios []scenario.Scenario, find func(string) (impls.Recipe, bool)
 		}
 		k := clusterKey{backend: r.Info().Backend}
 		if k.backend != BackendReference {
-			k.topology, k.settings = sc.Topology, canonical(sc.Servers[k.backend])
-			features[k] = features[k].and(featuresFor(sc, cluster.Spec{Backend: k.backend, Topology: k.topology, Settings: sc.Servers[k.backend]}))
+			k.topology, k.settings, k.environment = sc.Topology, canonical(sc.Servers[k.backend]), sc.Environment
+			features[k] = features[k].and(featuresFor(sc, cluster.Spec{Backend: k.backend, Topology: k.topology, Settings: sc.Servers[k.backend], Containers: containersFor(sc.Environment)}))
 		}
 		keys = append(keys, k)
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/container"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
@@ -26,6 +28,8 @@ type Options struct {
 	Out       string            // folder in which the run's own folder is made
 	Version   string            // of lockbench, for the record
 	Binaries  map[string]string // server binaries the user named, by backend
+	Images    map[string]string // the same of images of containers
+	Helper    []string          // see cluster.Containers
 	Find      func(id string) (impls.Recipe, bool)
 	Worker    []string // the command that starts a worker process
 	Watchdog  []string // the command that starts the run's watchdog, see supervise.Run.Watch; nil: it has none
@@ -70,6 +74,14 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	started := time.Now()
 	if err := checkTemp(o.Temp); err != nil {
 		return Outcome{}, err
+	}
+	// Containers first: they write to the folders of their runs.
+	containers, err := container.Sweep(ctx, supervise.Dead)
+	if err != nil {
+		o.Progress.Note(err.Error())
+	}
+	if len(containers) > 0 {
+		o.Progress.Note("cleaned up after dead runs: removed " + strings.Join(containers, ", "))
 	}
 	swept, err := supervise.Sweep(o.Temp)
 	if errors.Is(err, fs.ErrPermission) {

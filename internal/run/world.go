@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/container"
 	"github.com/lockbench/lockbench/internal/supervise"
 )
 
@@ -51,6 +52,9 @@ func (j runJournal) Begin(id, what string, stopped ...chaos.Process) error {
 	for _, p := range stopped {
 		if p == nil {
 			continue // a server that has none to be signalled
+		}
+		if _, is := p.(*container.Container); is {
+			continue // a sweep finds it by its labels
 		}
 		ours, ok := p.(*supervise.Process)
 		if !ok {

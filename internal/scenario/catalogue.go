@@ -135,8 +135,7 @@ const (
 // HolderKill is the fault that the workload takeover is about.
 const HolderKill = "holder-kill"
 
-// The topologies that matter here, and the environments; this version runs
-// servers as processes only.
+// The topologies that matter here, and the environments.
 const (
 	TopologySingle = "single"
 	topologyQuorum = "quorum"

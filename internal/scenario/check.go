@@ -37,11 +37,11 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 		f.add("poll", "write 5ms..15ms, for example", "%s is not a valid poll interval", sc.Poll)
 	}
 	switch sc.Environment {
-	case EnvProcess:
-	case EnvDocker, EnvExternal:
-		f.add("environment", "use process", "%q is not available in this version", sc.Environment)
+	case EnvProcess, EnvDocker:
+	case EnvExternal:
+		f.add("environment", "use process or docker", "%q is not available in this version", sc.Environment)
 	default:
-		f.add("environment", "choose process", "invalid environment %q", sc.Environment)
+		f.add("environment", "choose process or docker", "invalid environment %q", sc.Environment)
 	}
 	checkLoad(&f, sc)
 	checkFaults(&f, sc, r, origin)

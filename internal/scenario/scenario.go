@@ -12,7 +12,7 @@ type Scenario struct {
 	Group       string  `json:"group" yaml:"group"` // the block of the suite it came from
 	Recipe      string  `json:"recipe" yaml:"recipe"`
 	Topology    string  `json:"topology" yaml:"topology"` // single, quorum...
-	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"run the servers in this environment: process"`
+	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"run the servers in this environment: process, docker"`
 	Workload    Load    `json:"workload" yaml:"workload"`
 	Clients     int     `json:"clients" yaml:"clients" range:"1..10000"`
 	Workers     int     `json:"workers" yaml:"workers" flag:"workers" help:"host clients in N processes (default 2, or 1 per client a fault targets)"` // see defaultWorkers

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,19 @@ func locked(f *os.File, wait bool) (*os.File, error) {
 			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
+}
+
+// Dead reports whether the run with this folder has ended or was killed.
+func Dead(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, liveName), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return true
+	}
+	if f, err = locked(f, false); err != nil {
+		return !errors.Is(err, errLive)
+	}
+	f.Close()
+	return true
 }
 
 func ownedByUs(dir string) error {

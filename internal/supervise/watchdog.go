@@ -87,9 +87,9 @@ func (w *watchdog) dismiss(clean bool) error {
 
 // Guard is the watchdog's work: it reads in, the pipe from the run's process,
 // until it ends. If the run's folder still exists then, the process was killed,
-// and Guard removes the run as Sweep does. The result is nil if there was
-// nothing to remove.
-func Guard(dir string, in io.Reader) (*Swept, error) {
+// and Guard removes the run as Sweep does, after it has called first (nil: nothing
+// to call). The result is nil if there was nothing to remove.
+func Guard(dir string, in io.Reader, first func() error) (*Swept, error) {
 	if err := checkRunDir(dir); err != nil {
 		return nil, fmt.Errorf("watch the run in %s: %w", dir, err)
 	}
@@ -105,10 +105,15 @@ func Guard(dir string, in io.Reader) (*Swept, error) {
 		return nil, fmt.Errorf("remove the killed run in %s: %w", dir, err)
 	}
 	defer lock.Close()
+	var errFirst error
+	if first != nil {
+		errFirst = first()
+	}
 	s, err := endLeftOvers(dir)
 	if err == nil {
 		err = removeRun(dir)
 	}
+	err = errors.Join(errFirst, err)
 	if err != nil {
 		return &s, fmt.Errorf("remove the killed run in %s: %w", dir, err)
 	}

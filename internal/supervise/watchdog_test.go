@@ -22,7 +22,7 @@ import (
 
 // guard is the watchdog of the runs of these tests.
 func guard(dir string) {
-	swept, err := supervise.Guard(dir, os.Stdin)
+	swept, err := supervise.Guard(dir, os.Stdin, nil)
 	if swept != nil {
 		fmt.Fprintln(os.Stderr, swept)
 	}
@@ -175,7 +175,7 @@ func TestGuardMindsItsOwn(t *testing.T) {
 	if _, err := supervise.Sweep(base); err != nil {
 		t.Fatal(err)
 	}
-	if swept, err := supervise.Guard(dead.Dir, strings.NewReader("")); swept != nil || err != nil {
+	if swept, err := supervise.Guard(dead.Dir, strings.NewReader(""), nil); swept != nil || err != nil {
 		t.Errorf("after a sweep: %v, %v", swept, err)
 	}
 	mine := t.TempDir()
@@ -183,7 +183,7 @@ func TestGuardMindsItsOwn(t *testing.T) {
 		mine, "/", "", "r12345678", filepath.Join(mine, "r12345678"),
 		filepath.Dir(dead.Dir), dead.Dir + "/..", filepath.Join(filepath.Dir(dead.Dir), "other"),
 	} {
-		if swept, err := supervise.Guard(dir, strings.NewReader("")); swept != nil || err == nil {
+		if swept, err := supervise.Guard(dir, strings.NewReader(""), nil); swept != nil || err == nil {
 			t.Errorf("%q: %v, %v", dir, swept, err)
 		}
 	}
