@@ -199,7 +199,9 @@ func notInContainers(t backend.Topology, ability string) string {
 	switch {
 	case ability == scenario.AbilityClock:
 		return "the library that sets a server's clock is built for this machine, and not for the image"
-	case ability == scenario.AbilityLinks && t.Keeper:
+	case ability == scenario.AbilityLinks && !t.Keeper:
+		return "the links between servers in containers cannot be cut in this version"
+	case ability == scenario.AbilityLinks:
 		return "in containers the keeper reaches a server from the same address as its clients, so that it cannot be cut off with the other servers"
 	}
 	return ""

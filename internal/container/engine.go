@@ -52,7 +52,7 @@ func Open(ctx context.Context, run string) (*Engine, error) {
 			return nil, err
 		}
 	}
-	provider, err := testcontainers.NewDockerProvider(testcontainers.WithLogger(log.NewNoopLogger()))
+	provider, err := testcontainers.NewDockerProvider(testcontainers.WithLogger(log.NewNoopLogger()), testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
 	}

@@ -65,12 +65,12 @@ scenarios:
   - name: a
     recipes: [redis/tokn, mutex, redis/token]
     workload: hotkey
-    environment: docker
+    environment: external
     topology: quorum
     faults: [{kind: holder-puase}]
 `, `
 t.yaml:5:15: scenarios[0].workload.kind: no workload "hotkey"; did you mean hot-key?
-t.yaml:6:18: scenarios[0].environment: "docker" is not available in this version; use process
+t.yaml:6:18: scenarios[0].environment: "external" is not available in this version; use process or docker
 t.yaml:8:21: scenarios[0].faults[0].kind: no fault "holder-puase"; did you mean holder-pause?`},
 
 		{"unknown recipes", `name: t
@@ -134,7 +134,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, poll: 15ms..5ms", bad, "poll: "},
 		{"workload: hot-key, poll: 1ms", good, ""},
 		{"workload: hot-key, environment: process", good, ""},
-		{"workload: hot-key, environment: docker", bad, `environment: "docker" is not available in this version`},
+		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
 		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
 		{"workload: hot-key, environment: cloud", bad, `environment: invalid environment "cloud"; choose process`},
 		{"workload: hot-key, topology: quorum", good, ""},
