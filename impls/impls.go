@@ -129,6 +129,8 @@ type Info struct {
 	// Unfenced lists the topologies on which the token is not sound: a failover
 	// there can reset it, so that a later grant has an earlier or equal number.
 	Unfenced []string
+	// LockDelay reports whether the recipe serves Config.LockDelay.
+	LockDelay bool
 	// Polls reports whether waiting follows the wait policy; otherwise the
 	// server wakes the waiter.
 	Polls bool
@@ -193,6 +195,9 @@ type Config struct {
 	Clock  Clock
 	Wait   WaitPolicy
 	TTL    time.Duration
+	// LockDelay keeps a key closed for this long after its holder's session was lost;
+	// a release opens it at once. It is 0 for recipes whose Info has no LockDelay.
+	LockDelay time.Duration
 	// Timeout limits one request, apart from waiting for a lock.
 	Timeout time.Duration
 	// Steps, if not nil, is called when a call reaches a named step.

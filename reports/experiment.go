@@ -42,7 +42,7 @@ type setting struct {
 	group, kind, dist, hold, think, arrival string
 	keys, depth, batch, connections         int
 	zipf, rate, readers                     float64
-	limit, ttl                              time.Duration
+	limit, ttl, delay                       time.Duration
 	watch                                   bool
 }
 
@@ -50,7 +50,7 @@ func settingOf(r result) setting {
 	l := r.Workload
 	s := setting{
 		group: r.Group, kind: l.Kind, dist: l.Distribution, hold: l.Hold.String(), think: l.Think.String(), arrival: l.Arrival,
-		keys: l.Keys, zipf: l.ZipfS, rate: l.Rate, limit: l.AcquireLimit.D(), ttl: r.TTL.D(), watch: l.WatchLease,
+		keys: l.Keys, zipf: l.ZipfS, rate: l.Rate, limit: l.AcquireLimit.D(), ttl: r.TTL.D(), delay: r.LockDelay.D(), watch: l.WatchLease,
 		depth: l.Depth, batch: l.Batch, connections: l.Connections, readers: l.Readers,
 	}
 	if l.Kind == scenario.Uncontended || l.Kind == scenario.Takeover {
@@ -268,6 +268,9 @@ func (e *experiment) conditions() string {
 	}
 	if e.ttl > 0 {
 		parts = append(parts, "TTL "+e.ttl.String())
+	}
+	if d := e.id.delay; d > 0 {
+		parts = append(parts, "lock delay "+d.String())
 	}
 	if l.AcquireLimit > 0 {
 		parts = append(parts, "acquire limit "+l.AcquireLimit.D().String())

@@ -39,6 +39,7 @@ func catalogue() scenario.Catalogue {
 				bound = "connection"
 			}
 			r := recipe(backend+"/"+name, bound, bound == "session" || name == "lease-row")
+			r.LockDelay = r.ID == "etcd/mutex" || r.ID == "etcd/single-key"
 			switch {
 			case bound == "session" && backend != "redis" || name == "redlock":
 				r.Topologies = append(r.Topologies, "quorum")

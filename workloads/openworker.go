@@ -149,7 +149,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 	}
 	lock, err := impls.OpenPatiently(ctx, o.recipe, impls.Config{
 		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account, Number: int(id),
-		Dial: c.dialer.Dial, Clock: c.wallClock, Wait: c.wait, TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		Dial: c.dialer.Dial, Clock: c.wallClock, Wait: c.wait, TTL: sc.TTL.D(), LockDelay: sc.LockDelay.D(), Timeout: sc.Timeout.D(),
 		Steps: c.steps, Renewals: c.renewals, Shared: o.load.shared,
 	})
 	if err != nil {

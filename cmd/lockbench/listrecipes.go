@@ -26,6 +26,7 @@ type listedRecipe struct {
 	Has        []string `json:"has"`
 	Steps      []string `json:"steps"`
 	Fencing    bool     `json:"fencing"`
+	LockDelay  bool     `json:"lock_delay,omitempty"`
 	Polls      bool     `json:"polls"`
 	Broken     bool     `json:"broken,omitempty"`
 	RoundTrips int      `json:"round_trips"`
@@ -41,7 +42,7 @@ const exampleTTL = 4 * time.Second
 func describeRecipe(i impls.Info) listedRecipe {
 	l := listedRecipe{
 		ID: i.ID, Backend: i.Backend, Summary: i.Summary, Promise: i.Promise, Document: i.Document, Fails: i.Fails, Bound: string(i.Bound),
-		Has: texts(inOrder(i.Properties)), Steps: texts(i.Steps), Fencing: i.Fencing, Polls: i.Polls, Broken: i.Broken,
+		Has: texts(inOrder(i.Properties)), Steps: texts(i.Steps), Fencing: i.Fencing, LockDelay: i.LockDelay, Polls: i.Polls, Broken: i.Broken,
 		RoundTrips: i.RoundTrips, Requests: texts(i.Requests), Topologies: texts(i.Topologies), GrantsPerServer: i.GrantsPerServer,
 	}
 	if i.Takeover != nil {

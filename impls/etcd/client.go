@@ -84,7 +84,7 @@ func (c *client) live(ctx context.Context) (*session, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	s, err := grant(ctx, c.api, c.cfg.Clock, c.cfg.TTL)
+	s, err := grant(ctx, c.api, &c.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", impls.ErrFailed, err)
 	}

@@ -24,7 +24,8 @@ import (
 // Round trips: 1 to acquire, 1 to release, each a write to disk by a quorum; a
 // waiter adds its watch and 2 reads.
 // Bound: the session, a lease that the client renews three times per TTL.
-// Takeover: the TTL, and up to a second until the server has revoked the lease.
+// Takeover: the TTL, and up to a second until the server has revoked the lease; with a
+// lock delay that much more, also behind a waiter that died.
 // Guarantee: one holder at a time, in order of arrival, while its lease lives,
 // and a fencing token, the key's create revision, which grows through
 // failovers.
@@ -39,8 +40,8 @@ func (mutex) Info() impls.Info {
 		Summary:  "one lease per client; a key per attempt, ordered by create revision; each waiter watches the key before its own",
 		Promise:  "one holder at a time, in order of arrival, while its lease lives; tokens grow with every grant",
 		Document: "the lock of etcd's client library, written anew with one key per attempt",
-		Fencing:  true,
-		Steps:    []impls.Step{impls.StepRenewing},
+		Fencing:  true, LockDelay: true,
+		Steps: []impls.Step{impls.StepRenewing},
 		Properties: []impls.Property{
 			impls.Exclusive, impls.DeadlockFree, impls.Symmetric, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
 			impls.Ordered, impls.ReportsLost, impls.CleansUp, impls.SignalsLoss, impls.Once,

@@ -65,10 +65,41 @@ func TestOnServer(t *testing.T) {
 		"the library's lost place":            lostWhileWaiting,
 		"the library's renewals":              ownClock,
 		"renewals are reported":               reportsRenewals,
+		"a lock delay follows a lost session": lockDelay,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, addresses)
+		})
+	}
+}
+
+// lockDelay: with a lock delay the key of a lost session stays closed for longer than
+// its client may rely on it, and a release opens it at once.
+func lockDelay(t *testing.T, addresses []string) {
+	for _, r := range []impls.Recipe{mutex{}, singleKey{}} {
+		t.Run(r.Info().ID, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(addresses)
+			cfg.TTL, cfg.LockDelay = 2*time.Second, 2*time.Second
+			began := time.Now()
+			lost, next := recipetest.Open(t, r, cfg), recipetest.Open(t, r, cfg)
+			key := recipetest.NewKey()
+			h := recipetest.Try(t, lost, key)
+			recipetest.WantOutcome(t, "release", h.Release(t.Context()), nil)
+			recipetest.WantOutcome(t, "release", recipetest.Try(t, next, key).Release(t.Context()), nil)
+
+			h = recipetest.Try(t, lost, key)
+			if rest := time.Until(h.LeaseEnd()); rest > cfg.TTL {
+				t.Errorf("a holder relies on its lock for %v, with a TTL of %v", rest, cfg.TTL)
+			}
+			clientOf(t, lost).stop() // no more renewals
+			if _, err := next.Acquire(t.Context(), key, recipetest.NewAttempt()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took < cfg.TTL+cfg.LockDelay {
+				t.Errorf("the lock was open again %v after its session began", took)
+			}
 		})
 	}
 }

@@ -17,7 +17,8 @@ import (
 //
 // The server counts the lease from its grant or renewal; the session counts
 // from before the request. So the lease lasts at least until end, as long as
-// both clocks run at the same rate.
+// both clocks run at the same rate. With a lock delay the server keeps the lease, and
+// with it the keys, for that much longer: the session is lost at end all the same.
 type session struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration
@@ -39,17 +40,18 @@ type session struct {
 // renewals is how many renewals fit into a TTL.
 const renewals = 3
 
-// grant requests a new lease. It is for TTLs that checkTTL accepts.
-func grant(ctx context.Context, api *clientv3.Client, clock impls.Clock, ttl time.Duration) (*session, error) {
-	start := impls.Monotonic(clock)
-	resp, err := api.Grant(ctx, int64(ttl/time.Second))
+// grant requests a new lease. It is for TTLs that checkTTL accepts, with the lock
+// delay added.
+func grant(ctx context.Context, api *clientv3.Client, cfg *impls.Config) (*session, error) {
+	start, lease := impls.Monotonic(cfg.Clock), cfg.TTL+cfg.LockDelay
+	resp, err := api.Grant(ctx, int64(lease/time.Second))
 	if err != nil {
-		return nil, fmt.Errorf("grant a lease of %v: %w", ttl, err)
+		return nil, fmt.Errorf("grant a lease of %v: %w", lease, err)
 	}
-	if got := time.Duration(resp.TTL) * time.Second; got != ttl {
-		return nil, fmt.Errorf("grant a lease of %v: the server grants %v instead; choose a TTL that it can serve", ttl, got)
+	if got := time.Duration(resp.TTL) * time.Second; got != lease {
+		return nil, fmt.Errorf("grant a lease of %v: the server grants %v instead; choose a TTL that it can serve", lease, got)
 	}
-	s := &session{lease: resp.ID, ttl: ttl, end: start.Add(ttl)}
+	s := &session{lease: resp.ID, ttl: cfg.TTL, end: start.Add(cfg.TTL)}
 	s.alive, s.lose = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -49,7 +49,8 @@ func (singleKey) Info() impls.Info {
 			impls.Exclusive, impls.DeadlockFree, impls.Available, impls.Blocking, impls.NonBlocking, impls.Expiry,
 			impls.CleansUp, impls.SignalsLoss, impls.Once,
 		},
-		Steps: []impls.Step{stepWatch, impls.StepRenewing},
+		Steps:     []impls.Step{stepWatch, impls.StepRenewing},
+		LockDelay: true,
 	})
 }
 

@@ -55,7 +55,7 @@ func (d *derivation) promised() checker.Options {
 	}
 	switch {
 	case info.Takeover != nil:
-		o.Takeover = info.Takeover(s.TTL.D()) + takeoverSlack
+		o.Takeover = info.Takeover(s.TTL.D()) + s.LockDelay.D() + takeoverSlack
 	case info.Bound == impls.BoundNone:
 		o.Takeover = unboundTTLs*s.TTL.D() + takeoverSlack
 	}

@@ -132,7 +132,7 @@ func (d *derivation) describe() {
 	*r = scenario.Result{
 		Name: s.Name, Group: s.Group, Repeat: s.Repeat, Recipe: s.Recipe, Backend: d.info.Backend,
 		Topology: s.Topology, Environment: s.Environment, Status: scenario.StatusDone,
-		Workload: s.Workload, Seed: s.Seed, TTL: s.TTL, TTLApplies: d.info.Bound.Leased(), Bound: string(d.info.Bound),
+		Workload: s.Workload, Seed: s.Seed, TTL: s.TTL, LockDelay: s.LockDelay, TTLApplies: d.info.Bound.Leased(), Bound: string(d.info.Bound),
 		WaitPolicy: "woken by the server", Faults: []scenario.FaultResult{}, Workers: s.Workers, Clients: s.Clients,
 		DurationNS: d.samples.End - d.samples.Start, PerSecond: []int64{},
 		Expect: s.Expect, Unmeasured: map[string]string{}, Warnings: []string{},

@@ -31,7 +31,7 @@ func (d *derivation) takeover() {
 	}
 	t := &scenario.TakeoverTimes{}
 	if d.info.Takeover != nil {
-		t.BoundNS = int64(d.info.Takeover(d.scenario.TTL.D()))
+		t.BoundNS = int64(d.info.Takeover(d.scenario.TTL.D()) + d.scenario.LockDelay.D())
 	}
 	noLifetime := ""
 	switch d.info.Bound {

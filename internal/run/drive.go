@@ -87,7 +87,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	// A worker ends the load by itself; how long it may then take to leave its
 	// locks depends on the lease, for the clean-up of an unknown acquire waits
 	// for it.
-	patience := time.Duration(end-r.clock.Now()) + 2*sc.TTL.D() + 4*sc.Timeout.D() + 15*time.Second
+	patience := time.Duration(end-r.clock.Now()) + 2*sc.TTL.D() + sc.LockDelay.D() + 4*sc.Timeout.D() + 15*time.Second
 	waitCtx, stopWaiting := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stopWaiting()
 	interrupted := context.AfterFunc(ctx, stop)

@@ -19,7 +19,7 @@ import (
 func Facts(r impls.Recipe) scenario.RecipeFacts {
 	info := r.Info()
 	f := scenario.RecipeFacts{
-		ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing,
+		ID: info.ID, Backend: info.Backend, Bound: string(info.Bound), Fencing: info.Fencing, LockDelay: info.LockDelay,
 		Broken: info.Broken, Topologies: info.Topologies, GrantsPerServer: info.GrantsPerServer, Takeover: info.Takeover,
 		Nodes: func(topology string) int { return cluster.Size(info.Backend, topology) },
 		CheckTTL: func(ttl time.Duration, settings map[string]string) error {

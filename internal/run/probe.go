@@ -34,7 +34,7 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 	info := recipe.Info()
 	bound := 2 * sc.TTL.D()
 	if info.Takeover != nil {
-		bound = info.Takeover(sc.TTL.D())
+		bound = info.Takeover(sc.TTL.D()) + sc.LockDelay.D()
 	}
 	keys = keys[:min(len(keys), probedKeys)]
 	p := &scenario.Probe{Keys: len(keys)}

@@ -86,7 +86,7 @@ func stub(sc scenario.Scenario, info impls.Info) scenario.Result {
 	res := scenario.Result{
 		Name: sc.Name, Group: sc.Group, Repeat: sc.Repeat, Recipe: sc.Recipe, Backend: info.Backend,
 		Topology: sc.Topology, Environment: sc.Environment, Workload: sc.Workload, Seed: sc.Seed,
-		TTL: sc.TTL, TTLApplies: info.Bound.Leased(), Bound: string(info.Bound),
+		TTL: sc.TTL, LockDelay: sc.LockDelay, TTLApplies: info.Bound.Leased(), Bound: string(info.Bound),
 		Workers: sc.Workers, Clients: sc.Clients, Expect: sc.Expect,
 		Faults: []scenario.FaultResult{}, PerSecond: []int64{}, Warnings: []string{},
 		Safety: scenario.Safety{Verdict: scenario.Undecided, Promise: scenario.Undecided, Liveness: scenario.Undecided, Causes: []scenario.Cause{}, Why: map[string]string{}},

@@ -44,7 +44,7 @@ func (s servers) config(sc scenario.Scenario, dial impls.DialFunc) impls.Config 
 	return impls.Config{
 		Addresses: s.addresses, Topology: sc.Topology, Directory: s.directory, Account: s.account, Dial: dial,
 		Clock: impls.SystemClock(), Wait: impls.NewUniform(sc.Poll.Min, sc.Poll.Max, sc.Seed),
-		TTL: sc.TTL.D(), Timeout: sc.Timeout.D(),
+		TTL: sc.TTL.D(), LockDelay: sc.LockDelay.D(), Timeout: sc.Timeout.D(),
 	}
 }
 

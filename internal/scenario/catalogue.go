@@ -12,6 +12,8 @@ type RecipeFacts struct {
 	Backend string // "redis"
 	Bound   string // ttl, session, connection or none
 	Fencing bool   // its holds carry fencing tokens
+	// LockDelay: it can keep the key of a holder whose session was lost closed.
+	LockDelay bool
 	// Broken marks a control that is wrong on purpose: by default it is
 	// expected to be caught.
 	Broken     bool

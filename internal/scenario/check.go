@@ -167,8 +167,11 @@ func checkRecipe(f *findings, sc Scenario, r RecipeFacts) {
 	if !slices.Contains(r.Topologies, sc.Topology) {
 		f.add("topology", "it runs on "+strings.Join(r.Topologies, ", "), "%s does not run on %q", r.ID, sc.Topology)
 	}
+	if sc.LockDelay > 0 && !r.LockDelay {
+		f.add("lock_delay", "leave it out; lockbench list recipes --format json shows which have it", "%s has no lock delay", r.ID)
+	}
 	if r.CheckTTL != nil && sc.TTL > 0 {
-		if err := r.CheckTTL(sc.TTL.D(), sc.Servers[r.Backend]); err != nil {
+		if err := r.CheckTTL((sc.TTL + sc.LockDelay).D(), sc.Servers[r.Backend]); err != nil {
 			reason := err.Error()
 			switch {
 			case strings.Contains(reason, r.ID):

@@ -153,7 +153,7 @@ func recovery(sc Scenario, k FaultKind, r RecipeFacts) Duration {
 	case k.OnClient() && !k.KillsClient() && !k.About().Wire:
 		return rest
 	case r.Takeover != nil:
-		return rest + Duration(r.Takeover(sc.TTL.D()))
+		return rest + Duration(r.Takeover(sc.TTL.D())) + sc.LockDelay
 	case r.Bound == "none":
 		return rest + 2*sc.TTL
 	}

@@ -213,6 +213,7 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: try-storm, recipes: mysql/insert", bad, "workload.kind: mysql/insert cannot serve the workload try-storm: unsupported operation; lockbench list recipes shows which have the property nonblocking"},
 		{"workload: {kind: try-storm, keys: 2}", bad, "workload.keys: try-storm has one key, not 2"},
 		{"workload: {kind: try-storm, acquire_limit: 1s}", bad, "workload.acquire_limit: a try does not wait"},
+		{"workload: hot-key, recipes: redis/token, lock_delay: 5s", bad, "lock_delay: redis/token has no lock delay; leave it out"},
 		{"workload: read-write", bad, "workload.kind: etcd/mutex cannot serve the workload read-write: unsupported operation; lockbench list recipes shows which have the property read-write"},
 		{"workload: batch", bad, "workload.kind: etcd/mutex cannot serve the workload batch: unsupported operation"},
 		{"workload: {kind: read-write, readers: 0.5}, recipes: redis/token", good, ""}, // its properties are not known

@@ -75,6 +75,7 @@ type Result struct {
 	Workload    Load              `json:"workload"`
 	Seed        uint64            `json:"seed"`
 	TTL         Duration          `json:"ttl_ns"`
+	LockDelay   Duration          `json:"lock_delay_ns,omitempty"`
 	TTLApplies  bool              `json:"ttl_applies"` // false where the recipe's bound is a connection, or none
 	Bound       string            `json:"bound"`
 	WaitPolicy  string            `json:"wait_policy"` // "poll 5ms..15ms", or "woken by the server"

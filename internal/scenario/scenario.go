@@ -22,8 +22,11 @@ type Scenario struct {
 
 	// TTL defaults to the shortest that all backends serve with their production
 	// settings.
-	TTL  Duration `json:"ttl_ns" yaml:"ttl" flag:"ttl" default:"4s" range:">0s" help:"request leases of this length"`
-	Poll Poll     `json:"poll" yaml:"poll" flag:"poll" default:"5ms..15ms" help:"wait this long between attempts, for recipes that poll"`
+	TTL Duration `json:"ttl_ns" yaml:"ttl" flag:"ttl" default:"4s" range:">0s" help:"request leases of this length"`
+	// LockDelay is how long a key stays closed after its holder's session was lost, as
+	// in Chubby. A release opens it at once.
+	LockDelay Duration `json:"lock_delay_ns,omitempty" yaml:"lock_delay,omitempty" flag:"lock-delay" range:"0s" help:"keep the key of a holder whose session was lost closed for this long (etcd)"`
+	Poll      Poll     `json:"poll" yaml:"poll" flag:"poll" default:"5ms..15ms" help:"wait this long between attempts, for recipes that poll"`
 	// Warmup of takeover is half a TTL by default.
 	Warmup Duration `json:"warmup_ns" yaml:"warmup" flag:"warmup" default:"1s" range:"0s" help:"apply load for this long before measuring"`
 	// Duration grows by default to what the faults need.

@@ -15,7 +15,8 @@ db-unique-row db-no-expiry db-reaper db-loop db-reentrant-column db-for-update d
 cache-faster-than-db cache-raw-speed cache-no-expiry cache-ttl-dilemma mc-add-atomic mc-evict mc-restart mc-timestamp-race cache-foreign-delete cache-check-before-delete
 redis-setnx-expire redis-getset redis-token-lua redis-watchdog redis-failover redis-redlock redis-best-of-both poll-interval
 zk-ephemeral-frees zk-session-loss zk-retry-policy zk-majority zk-slower zk-exclusive-node zk-sequence-order zk-watch-children etcd-lease etcd-revision-queue etcd-single-key
-poll-cost watch-cost poll-or-watch herd`
+poll-cost watch-cost poll-or-watch herd
+chubby-lock-delay`
 
 func claimsOf(t *testing.T) []Claim {
 	t.Helper()

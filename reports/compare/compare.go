@@ -243,6 +243,7 @@ func (p pair) settings() string {
 	var list []string
 	differ(&list, "workload", loadText(a.Workload), loadText(b.Workload))
 	differ(&list, "TTL", a.TTL, b.TTL)
+	differ(&list, "lock delay", a.LockDelay, b.LockDelay)
 	differ(&list, "waits", a.WaitPolicy, b.WaitPolicy)
 	differ(&list, "workers", a.Workers, b.Workers)
 	return strings.Join(list, "; ")
