@@ -28,6 +28,7 @@ var layers = []string{
 	"internal/cluster/clustertest",
 	"internal/cluster",
 	"internal/container",
+	"internal/external",
 	"internal/worker",
 	"internal/backend/all",
 	"internal/backend/redis", "internal/backend/etcd", "internal/backend/zookeeper", "internal/backend/memcached", "internal/backend/mysql", "internal/backend/postgres",

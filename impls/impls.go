@@ -2,6 +2,7 @@ package impls
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"time"
@@ -188,6 +189,10 @@ type Config struct {
 	// sentinels of a replicated redis).
 	Directory []string
 	Account   Account
+	TLS       *tls.Config // nil: the connections are not encrypted
+	// Space begins all of a run's keys in etcd, so that they can be removed
+	// together; "" where that is not needed.
+	Space string
 	// Number is the client's number in its scenario: among equal servers each
 	// client starts with the one of its number.
 	Number int

@@ -99,7 +99,18 @@ func (c *client) run() {
 	if !c.sleepUntil(c.start + int64(first)) {
 		return
 	}
+	// With a limit of the rate each client has its share of it.
+	var apart, next int64
+	if w.MaxRate > 0 {
+		apart = int64(float64(c.spec.Scenario.Clients) / w.MaxRate * float64(time.Second))
+	}
 	for !c.over() && c.err == nil {
+		if apart > 0 {
+			next = max(c.clock.Now(), next+apart)
+			if !c.sleepUntil(next) || c.over() {
+				return
+			}
+		}
 		c.round(0)
 		if d := w.Think.Sample(c.thinks); d > 0 && !c.sleepUntil(c.clock.Now()+int64(d)) {
 			return

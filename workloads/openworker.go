@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,10 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	if err != nil {
 		return nil, fmt.Errorf("open the clients: %w", err)
 	}
+	secure, err := s.TLS.Config()
+	if err != nil {
+		return nil, fmt.Errorf("open the clients: %w", err)
+	}
 	board, err := OpenBoard(s.Board)
 	if err != nil {
 		return nil, err
@@ -52,7 +57,7 @@ func openWorker(ctx context.Context, s Spec, find func(string) (impls.Recipe, bo
 	}
 	w := &host{load: l, clients: make([]*client, len(s.Clients))}
 
-	o := opener{load: l, board: board, recipe: recipe, nonce: nonce()}
+	o := opener{load: l, board: board, recipe: recipe, tls: secure, nonce: nonce()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -99,6 +104,7 @@ type opener struct {
 	load   *load
 	board  *Board
 	recipe impls.Recipe
+	tls    *tls.Config
 	nonce  uint64
 }
 
@@ -148,7 +154,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 		}
 	}
 	lock, err := impls.OpenPatiently(ctx, o.recipe, impls.Config{
-		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account, Number: int(id),
+		Addresses: s.Addresses, Topology: sc.Topology, Directory: s.Directory, Account: s.Account, TLS: o.tls, Space: s.Space, Number: int(id),
 		Dial: c.dialer.Dial, Clock: c.wallClock, Wait: c.wait, TTL: sc.TTL.D(), LockDelay: sc.LockDelay.D(), Timeout: sc.Timeout.D(),
 		Steps: c.steps, Renewals: c.renewals, Shared: o.load.shared,
 	})

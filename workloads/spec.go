@@ -20,7 +20,9 @@ type Spec struct {
 	Addresses []string      `json:"addresses"`
 	Directory []string      `json:"directory,omitempty"`
 	Account   impls.Account `json:"account"`
-	Keys      []string      `json:"keys"` // by key number
+	TLS       *impls.TLS    `json:"tls,omitempty"`
+	Space     string        `json:"space,omitempty"` // see impls.Config
+	Keys      []string      `json:"keys"`            // by key number
 	// Sources are the local addresses to dial from, and Proxies the proxies to
 	// dial through, by client. A client in neither dials directly.
 	Sources map[uint32]net.IP `json:"sources,omitempty"`

@@ -35,6 +35,7 @@ type runFlags struct {
 	images   []string
 	fault    faultFlags
 	expect   expectFlags
+	external externalFlags
 	only     []string // claims
 	sweeps   []*sweep
 }
@@ -94,6 +95,8 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	f.fault.add(fl)
 	groups.begin("What passes")
 	f.expect.add(fl)
+	groups.begin("External servers")
+	f.external.add(fl)
 	groups.begin("How it runs")
 	fl.IntVar(&f.parallel, "parallel", 0, "run N scenarios at once; distorts performance (default: the suite's)")
 	fl.Var(&f.maxDisk, "max-disk", "stop before the run's folder has this size, such as 20GB")
@@ -124,6 +127,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := claimsAsTheyAre(cmd.Flags(), args); err != nil {
 		return err
 	}
+	servers, err := f.external.load(cmd, args, f.recipes)
+	if err != nil {
+		return err
+	}
 	plan, err := f.plan(cmd, args)
 	if err != nil {
 		return err
@@ -134,6 +141,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := f.expect.apply(&plan); err != nil {
 		return err
 	}
+	if err := checkExternal(servers, f.external.config, plan.Scenarios); err != nil {
+		return err
+	}
+	plan.external = servers
 	if !f.dryRun {
 		// Before anything is printed: the program may be executed anew.
 		if err := run.EnterKernel(plan.Scenarios); err != nil {
@@ -158,6 +169,9 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 		if text := holdHint(plan.Scenarios); text != "" {
 			fmt.Fprintf(a.stderr, "lockbench: %s\n", text)
 		}
+	}
+	if servers != nil && !f.quiet {
+		fmt.Fprintf(a.stderr, "lockbench: %s\n", loadLimits(servers, plan.Scenarios))
 	}
 	if f.dryRun {
 		return a.print(plan, f.format)
@@ -196,7 +210,7 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Binaries: binaries, External: plan.external, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
 		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {

@@ -51,7 +51,7 @@ func (f runFlags) plan(cmd *cobra.Command, args []string) (plan, error) {
 func (f runFlags) again(cmd *cobra.Command, path string, data []byte) (scenario.Resolved, error) {
 	changing := ""
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "recipe", "parallel", "max-disk", "expect", "known"}, fl.Name) {
+		if !slices.Contains([]string{"out", "format", "quiet", "dry-run", "server", "config", "password", "recipe", "parallel", "max-disk", "expect", "known"}, fl.Name) {
 			changing = fl.Name
 		}
 	})

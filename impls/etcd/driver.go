@@ -9,6 +9,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -30,6 +31,9 @@ func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error
 	api, err := clientv3.New(clientv3.Config{
 		Endpoints: cfg.Addresses,
 		Logger:    zap.NewNop(),
+		TLS:       cfg.TLS,
+		Username:  cfg.Account.User,
+		Password:  cfg.Account.Password,
 		// A silent connection is dropped after these.
 		DialKeepAliveTime:    silence,
 		DialKeepAliveTimeout: cfg.Timeout,
@@ -48,6 +52,10 @@ func dial(cfg impls.Config, options ...grpc.DialOption) (*clientv3.Client, error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open an etcd client on %s: %w", strings.Join(cfg.Addresses, ","), err)
+	}
+	if cfg.Space != "" {
+		place := cfg.Space + "/"
+		api.KV, api.Watcher = namespace.NewKV(api.KV, place), namespace.NewWatcher(api.Watcher, place)
 	}
 	return api, nil
 }

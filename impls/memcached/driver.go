@@ -110,7 +110,7 @@ func open(cfg impls.Config) (*driver, error) {
 		return nil, fmt.Errorf("open memcached client: %w", err)
 	}
 	mc := memcache.NewFromSelector(&servers)
-	mc.DialContext = impls.MarkDial(cfg.Dial)
+	mc.DialContext = impls.MarkDial(impls.Encrypted(cfg.Dial, cfg.TLS))
 	mc.Timeout = cfg.Timeout
 	mc.MaxIdleConns = 1 // a client is one goroutine
 	return &driver{cfg: cfg, mc: mc}, nil

@@ -117,6 +117,7 @@ func connector(cfg impls.Config, opt options, address string) (driver.Connector,
 	conf.Addr = address
 	conf.User, conf.Passwd, conf.DBName = cfg.Account.User, cfg.Account.Password, cfg.Account.Database
 	conf.DialFunc = cfg.Dial
+	conf.TLS = cfg.TLSFor(address)
 	conf.Logger = &mysql.NopLogger{} // its messages are in the errors
 	conf.Timeout = cfg.Timeout
 	conf.WriteTimeout = cfg.Timeout

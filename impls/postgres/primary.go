@@ -59,6 +59,7 @@ func config(cfg impls.Config, address string) (*pgx.ConnConfig, error) {
 	conf.Host, conf.Port, conf.Fallbacks = host, uint16(port), nil
 	conf.User, conf.Password, conf.Database = cfg.Account.User, cfg.Account.Password, cfg.Account.Database
 	conf.DialFunc = pgconn.DialFunc(cfg.Dial)
+	conf.TLSConfig = cfg.TLSFor(address)
 	conf.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conf.StatementCacheCapacity, conf.DescriptionCacheCapacity = 0, 0
 	conf.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {

@@ -36,7 +36,10 @@ const bufferSize = 4 << 10
 func options(cfg impls.Config, address string, dial impls.DialFunc) *redis.Options {
 	return &redis.Options{
 		Addr:   address,
-		Dialer: impls.MarkDial(dial),
+		Dialer: impls.MarkDial(impls.Encrypted(dial, cfg.TLS)),
+
+		Username: cfg.Account.User,
+		Password: cfg.Account.Password,
 
 		// Send each command once: a repeated command may be executed twice, and
 		// the first reply is lost.

@@ -84,7 +84,7 @@ func open(ctx context.Context, cfg impls.Config, wait chan impls.Step) (*driver,
 func (d *driver) dial(h *hosts, network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.life, timeout)
 	defer cancel()
-	c, err := d.cfg.Dial(ctx, network, address)
+	c, err := impls.Encrypted(d.cfg.Dial, d.cfg.TLS)(ctx, network, address)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dialErr = err

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/impls"
 )
 
 // AskLimit is how long one question to a server may take. On loopback an answer
@@ -23,11 +25,11 @@ const RestoreLimit = 20 * time.Second
 const FillerPrefix = "lockbench-filler-"
 
 // Ask sends a request on a connection of its own, and lets read take the answer.
-func Ask(ctx context.Context, address, request string, read func(*bufio.Reader) error) error {
+func (n *Node) Ask(ctx context.Context, request string, read func(*bufio.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, AskLimit)
 	defer cancel()
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
+	conn, err := impls.Encrypted(d.DialContext, n.Access.TLS)(ctx, "tcp", n.Address)
 	if err != nil {
 		return err
 	}
@@ -46,10 +48,11 @@ func Ask(ctx context.Context, address, request string, read func(*bufio.Reader) 
 	return nil
 }
 
-// Get fetches a page of a server's HTTP port, or posts body if there is one.
-func Get(ctx context.Context, url, body string) ([]byte, error) {
+// Get fetches a page of the node's HTTP port, or posts body if there is one.
+func (n *Node) Get(ctx context.Context, page, body string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, AskLimit)
 	defer cancel()
+	url := "http://" + n.Address + page
 	method := http.MethodGet
 	if body != "" {
 		method = http.MethodPost

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/impls"
 )
 
 // Process is a server's process: a child of ours, or a container.
@@ -61,9 +64,16 @@ type Node struct {
 	Log     string
 	LogFrom int64 // where this start's lines begin
 	Command []string
+	Access  Access // only of a server that lockbench did not start
 
 	mu    sync.Mutex
 	asked map[string]int64
+}
+
+// Access is the login and the encryption of questions to a server.
+type Access struct {
+	TLS     *tls.Config // nil: not encrypted
+	Account impls.Account
 }
 
 // Asked records requests that lockbench sent to the server, by the names of its

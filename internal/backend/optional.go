@@ -125,3 +125,24 @@ type Requiring interface {
 	// or nil.
 	Require(b Binary, topology string) error
 }
+
+// Guest is a backend that lockbench can use on servers that it did not start:
+// their nodes have an Access and no process.
+type Guest interface {
+	// External lists the topologies for which that is possible.
+	External() []string
+	// Identify logs in to a server and reads what it is.
+	Identify(ctx context.Context, n *Node) (Identity, error)
+	// Claim prepares the place in which the run's clients work; it fails where
+	// another run uses it.
+	Claim(ctx context.Context, c *Cluster, run string) error
+	// Remove removes everything that the run and its clients of keys left.
+	Remove(ctx context.Context, c *Cluster, run string, keys []string) error
+}
+
+// Identity is what a server reports about itself. What it does not is empty.
+type Identity struct {
+	Product, Version string
+	ID               string // of the server or its cluster, the same for good
+	ReadOnly         string // why it would reject writes; "": it accepts them
+}

@@ -36,9 +36,9 @@ func hasFault(sc scenario.Scenario, is func(scenario.FaultKind) bool) bool {
 // network is not available, it does nothing: scenarios that can run without it do,
 // and the others are reported as missing.
 func EnterKernel(scenarios []scenario.Scenario) error {
-	// Containers are out of reach from there.
-	inContainers := func(sc scenario.Scenario) bool { return sc.Environment == scenario.EnvDocker }
-	if slices.ContainsFunc(scenarios, inContainers) || !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
+	// Containers and external servers are out of reach from there.
+	elsewhere := func(sc scenario.Scenario) bool { return sc.Environment != scenario.EnvProcess }
+	if slices.ContainsFunc(scenarios, elsewhere) || !slices.ContainsFunc(scenarios, kernelCarries) || !netdrop.Inside() && netdrop.Available() != nil {
 		return nil
 	}
 	return netdrop.Enter()
@@ -69,7 +69,7 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 		return errors.New("the run has no network of its own, in which the kernel could drop packets: start it with lockbench run")
 	case s.cluster != nil && kind.About().Needs != "":
 		return s.cluster.Can(kind.About().Needs)
-	case s.cluster != nil:
+	case s.cluster != nil || s.isExternal():
 		return nil
 	case !kind.OnClient():
 		return errors.New("the reference lock is served by lockbench itself, there is no server to be hurt")

@@ -22,10 +22,25 @@ func (r *runner) startClusters(ctx context.Context) error {
 	)
 	for _, n := range r.needs {
 		wg.Go(func() {
-			c, err := r.startCluster(ctx, n, n.name())
+			var (
+				c   *cluster.Cluster
+				e   *cluster.External
+				why string
+				err error
+			)
+			if n.key.environment == scenario.EnvExternal {
+				e, why, err = r.visit(ctx, n)
+			} else {
+				c, err = r.startCluster(ctx, n, n.name())
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
+			case why != "":
+				r.missing[n.key], r.environment.Missing[n.key.backend] = why, why
+				r.Progress.Note(why)
+			case e != nil:
+				r.externals[n.key] = e
 			case errors.Is(err, cluster.ErrMissing):
 				r.missing[n.key], r.environment.Missing[n.key.backend] = err.Error(), err.Error()
 				r.Progress.Note(err.Error()) // it names the backend
@@ -40,6 +55,9 @@ func (r *runner) startClusters(ctx context.Context) error {
 	for _, n := range r.needs {
 		if c := r.clusters[n.key]; c != nil {
 			r.environment.Clusters = append(r.environment.Clusters, r.describe(c))
+		}
+		if e := r.externals[n.key]; e != nil {
+			r.environment.Clusters = append(r.environment.Clusters, e.Info())
 		}
 	}
 	errs = append(errs, r.writeEnvironment())

@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/container"
+	"github.com/lockbench/lockbench/internal/external"
 	"github.com/lockbench/lockbench/internal/netdrop"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
@@ -30,6 +31,7 @@ type Options struct {
 	Binaries  map[string]string // server binaries the user named, by backend
 	Images    map[string]string // the same of images of containers
 	Helper    []string          // see cluster.Containers
+	External  *external.Config  // the servers of scenarios in the environment external; nil: there are none
 	Find      func(id string) (impls.Recipe, bool)
 	Worker    []string // the command that starts a worker process
 	Watchdog  []string // the command that starts the run's watchdog, see supervise.Run.Watch; nil: it has none
@@ -136,7 +138,8 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	}
 	if err := r.startClusters(ctx); err != nil && ctx.Err() == nil {
 		// A server that failed left its log; a wrong argument left nothing.
-		dir.discard = !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
+		r.leaveAll(ctx)
+		dir.discard = errors.Is(err, cluster.ErrExternal) || !errors.Is(err, ErrServer) && (errors.Is(err, cluster.ErrBinary) || errors.Is(err, cluster.ErrSpec))
 		return Outcome{Dir: dir.path}, err
 	}
 	whole, stop := context.WithCancelCause(ctx)
@@ -145,6 +148,7 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	doc.Scenarios = r.all(whole)
 	r.stopping.Wait()
 	doc.Interrupted = ctx.Err() != nil
+	doc.Warnings = append(doc.Warnings, r.leaveAll(ctx)...)
 	if why := context.Cause(whole); errors.Is(why, ErrDisk) {
 		doc.Warnings = append(doc.Warnings, why.Error())
 	}
@@ -172,17 +176,19 @@ type runner struct {
 	environment scenario.Environment
 	stopping    sync.WaitGroup // clusters that are no longer needed
 
-	mu       sync.Mutex // guards what follows, once scenarios run
-	clusters map[clusterKey]*cluster.Cluster
-	uses     map[clusterKey]int    // scenarios to come
-	anew     int                   // clusters that were started again
-	missing  map[clusterKey]string // why it cannot be had; fixed when the clusters have started
+	mu        sync.Mutex // guards what follows, once scenarios run
+	clusters  map[clusterKey]*cluster.Cluster
+	externals map[clusterKey]*cluster.External
+	names     map[clusterKey][]string // of locks on external servers
+	uses      map[clusterKey]int      // scenarios to come
+	anew      int                     // clusters that were started again
+	missing   map[clusterKey]string   // why it cannot be had; fixed when the clusters have started
 }
 
 func newRunner(o Options, dir *folder, sup *supervise.Run) (_ *runner, err error) {
 	r := &runner{
 		Options: o, dir: dir, sup: sup, clock: history.NewClock(),
-		clusters: map[clusterKey]*cluster.Cluster{}, uses: map[clusterKey]int{}, missing: map[clusterKey]string{},
+		clusters: map[clusterKey]*cluster.Cluster{}, externals: map[clusterKey]*cluster.External{}, names: map[clusterKey][]string{}, uses: map[clusterKey]int{}, missing: map[clusterKey]string{},
 	}
 	if r.needs, r.keys, err = needs(o.Scenarios, o.Find); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,8 +101,11 @@ func (s *sampler) read(ctx, during context.Context, at int64) (account, error) {
 	}
 	a := account{nodes: map[string]nodeAccount{}}
 	a.machine, a.machineErr = readMachineCPU()
-	if s.servers.cluster != nil {
+	switch {
+	case s.servers.cluster != nil:
 		a.err = s.ask(ctx, &a)
+	case s.servers.isExternal():
+		a.err = errors.New("external servers may count other clients' requests too")
 	}
 	return a, nil
 }

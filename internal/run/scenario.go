@@ -109,7 +109,10 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	}
 	keys := make([]string, sc.Workload.Keys)
 	for k := range keys {
-		keys[k] = fmt.Sprintf("lb.%s.%d.%d", r.sup.ID(), i, k)
+		keys[k] = fmt.Sprintf("%s.%d.%d", r.space(), i, k)
+	}
+	if s.isExternal() {
+		r.created(r.keys[i], keys...)
 	}
 	if err := r.prepare(ctx, sc, recipe, s, keys); err != nil {
 		return err
@@ -146,7 +149,7 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 	for w, clients := range workloads.Assign(sc) {
 		specs = append(specs, workloads.Spec{
 			Scenario: sc, Worker: uint32(w), Clients: clients, Dir: clientDir, Board: boardPath, Register: registerPath,
-			Addresses: s.addresses, Directory: s.directory, Account: s.account, Keys: keys, Streams: streams,
+			Addresses: s.addresses, Directory: s.directory, Account: s.account, TLS: s.tls, Space: s.space, Keys: keys, Streams: streams,
 			Sources: network.sources, Proxies: network.proxyAddresses(),
 		})
 	}

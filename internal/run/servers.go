@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -17,8 +18,11 @@ type servers struct {
 	addresses []string
 	directory []string
 	account   impls.Account
+	tls       *impls.TLS  // nil: not encrypted
+	secure    *tls.Config // of tls
+	space     string      // see impls.Config
 	info      scenario.ClusterInfo
-	cluster   *cluster.Cluster // nil for the reference backend
+	cluster   *cluster.Cluster // nil for the reference backend and external servers
 }
 
 // servers finds the scenario's cluster, or serves the reference lock itself.
@@ -32,6 +36,10 @@ func (r *runner) servers(i int, sc scenario.Scenario, info impls.Info) (servers,
 		ci := scenario.ClusterInfo{Backend: info.Backend, Topology: sc.Topology, Environment: "controller", Product: "lockbench reference", Version: r.Version, Durability: "none (memory of the controller)"}
 		return servers{addresses: []string{path}, info: ci}, func() { _ = srv.Close() }, nil
 	}
+	if e := r.externals[r.keys[i]]; e != nil {
+		s, err := visited(e, r.space())
+		return s, func() {}, err
+	}
 	c := r.cluster(i)
 	if c == nil {
 		return servers{}, nil, fmt.Errorf("no %s cluster is up", info.Backend)
@@ -42,7 +50,7 @@ func (r *runner) servers(i int, sc scenario.Scenario, info impls.Info) (servers,
 // config is what a client of the controller's own is opened with.
 func (s servers) config(sc scenario.Scenario, dial impls.DialFunc) impls.Config {
 	return impls.Config{
-		Addresses: s.addresses, Topology: sc.Topology, Directory: s.directory, Account: s.account, Dial: dial,
+		Addresses: s.addresses, Topology: sc.Topology, Directory: s.directory, Account: s.account, TLS: s.secure, Space: s.space, Dial: dial,
 		Clock: impls.SystemClock(), Wait: impls.NewUniform(sc.Poll.Min, sc.Poll.Max, sc.Seed),
 		TTL: sc.TTL.D(), LockDelay: sc.LockDelay.D(), Timeout: sc.Timeout.D(),
 	}

@@ -39,9 +39,9 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 	switch sc.Environment {
 	case EnvProcess, EnvDocker:
 	case EnvExternal:
-		f.add("environment", "use process or docker", "%q is not available in this version", sc.Environment)
+		checkExternal(&f, sc, r.actions, origin)
 	default:
-		f.add("environment", "choose process or docker", "invalid environment %q", sc.Environment)
+		f.add("environment", "choose process, docker or external", "invalid environment %q", sc.Environment)
 	}
 	checkLoad(&f, sc)
 	checkFaults(&f, sc, r, origin)
@@ -50,6 +50,26 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 		checkRecipe(&f, sc, r)
 	}
 	return f
+}
+
+// checkExternal rejects what needs servers that lockbench started. Faults on the
+// clients' side are left: their processes, their clocks, their own connections.
+func checkExternal(f *findings, sc Scenario, actions Actions, origin []int) {
+	for i, fault := range sc.Faults {
+		if k, ok := actions.Parse(fault.Kind); ok && !k.OnClient() {
+			f.add(fmt.Sprintf("faults[%d].kind", from(origin, i)), "use process, whose servers lockbench starts itself, or a fault on a holder, waiter or client",
+				"%s hits servers, and those of the environment external are not lockbench's to hurt", fault.Kind)
+		}
+	}
+	if len(sc.Servers) > 0 {
+		f.add("servers", "leave them out", "lockbench changes no settings of external servers")
+	}
+	if sc.Wire == WireKernel {
+		f.add("wire", "leave it out", "the kernel can drop packets only to servers that lockbench started; those to external ones go through a proxy")
+	}
+	if sc.Workload.Kind == Properties {
+		f.add("workload.kind", "use process", "the workload properties stops servers, and those of the environment external are not lockbench's to stop")
+	}
 }
 
 // checkLoad checks what the fields of a load cannot say by themselves.
@@ -124,6 +144,9 @@ func checkArrival(f *findings, l Load) {
 	case l.open() && (l.Kind == Takeover || l.Kind == Properties):
 		f.add("workload.arrival", "leave it out", "%s has no arrivals", l.Kind)
 	case l.open():
+		if l.MaxRate != 0 {
+			f.add("workload.max_rate", "leave it out", "an open loop has its own rate")
+		}
 		if !(l.Rate > 0) || l.Rate > maxRate || math.IsInf(l.Rate, 0) {
 			f.add("workload.rate", "write arrivals per second of all clients together, such as rate: 500", "%s arrivals need a rate above 0 and at most %d, not %v", l.Arrival, maxRate, l.Rate)
 		}

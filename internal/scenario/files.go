@@ -194,6 +194,8 @@ type NodeInfo struct {
 	PID     int      `json:"pid"`
 	Command []string `json:"command"`
 	Log     string   `json:"log"` // relative to the run's folder
+	// Identity is what names an external server or its cluster for good.
+	Identity string `json:"identity,omitempty"`
 	// Role is "" for a node, which clients write to or which holds their data,
 	// and RoleSentinel for one that only watches nodes.
 	Role string `json:"role,omitempty"`

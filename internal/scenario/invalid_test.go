@@ -65,12 +65,12 @@ scenarios:
   - name: a
     recipes: [redis/tokn, mutex, redis/token]
     workload: hotkey
-    environment: external
+    environment: cloud
     topology: quorum
     faults: [{kind: holder-puase}]
 `, `
 t.yaml:5:15: scenarios[0].workload.kind: no workload "hotkey"; did you mean hot-key?
-t.yaml:6:18: scenarios[0].environment: "external" is not available in this version; use process or docker
+t.yaml:6:18: scenarios[0].environment: invalid environment "cloud"; choose process, docker or external
 t.yaml:8:21: scenarios[0].faults[0].kind: no fault "holder-puase"; did you mean holder-pause?`},
 
 		{"unknown recipes", `name: t
@@ -134,9 +134,12 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, poll: 15ms..5ms", bad, "poll: "},
 		{"workload: hot-key, poll: 1ms", good, ""},
 		{"workload: hot-key, environment: process", good, ""},
-		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
-		{"workload: hot-key, environment: external", bad, `environment: "external" is not available in this version`},
-		{"workload: hot-key, environment: cloud", bad, `environment: invalid environment "cloud"; choose process`},
+		{"workload: hot-key, environment: docker", good, ""},
+		{"workload: hot-key, environment: external", good, ""},
+		{"workload: properties, environment: external", bad, `workload.kind: the workload properties stops servers`},
+		{"workload: hot-key, environment: external, wire: kernel", bad, `wire: the kernel can drop packets only to servers that lockbench started`},
+		{"workload: hot-key, environment: external, servers: {etcd: {snapshot-count: '9'}}", bad, `servers: lockbench changes no settings of external servers`},
+		{"workload: hot-key, environment: cloud", bad, `environment: invalid environment "cloud"; choose process, docker or external`},
 		{"workload: hot-key, topology: quorum", good, ""},
 		{"workload: hot-key, topology: " + strings.Repeat("x", 61), bad, "is too long for a topology"},
 		{"workload: hot-key, recipes: " + strings.Repeat("a/b ", 20), bad, "is too long for a recipe's id"},

@@ -10,6 +10,8 @@ const (
 	defaultClients = 16
 	defaultZipfS   = 1.1
 	inFlightEach   = 4
+	// externalRate spares servers that other users need, too.
+	externalRate = 1000
 )
 
 // choice is one combination of a block's lists.
@@ -29,6 +31,9 @@ func resolve(suiteSeed uint64, group string, s Settings, c choice) (sc Scenario,
 	sc.Name = name(sc)
 	sc.Seed = seed(suiteSeed, sc.Name)
 	resolveLoad(&sc.Workload, c)
+	if l := &sc.Workload; sc.Environment == EnvExternal && l.Arrival == ArrivalClosed && !c.given["workload.max_rate"] {
+		l.MaxRate = externalRate
+	}
 	sc.Faults, origin = resolveFaults(s.Faults, sc, c.recipe, sc.Duration)
 	if sc.Workload.Kind == Takeover && !c.given["warmup"] {
 		sc.Warmup = sc.TTL / 2

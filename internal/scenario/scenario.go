@@ -12,7 +12,7 @@ type Scenario struct {
 	Group       string  `json:"group" yaml:"group"` // the block of the suite it came from
 	Recipe      string  `json:"recipe" yaml:"recipe"`
 	Topology    string  `json:"topology" yaml:"topology"` // single, quorum...
-	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"run the servers in this environment: process, docker"`
+	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"use servers of this environment: process, docker, external"`
 	Workload    Load    `json:"workload" yaml:"workload"`
 	Clients     int     `json:"clients" yaml:"clients" range:"1..10000"`
 	Workers     int     `json:"workers" yaml:"workers" flag:"workers" help:"host clients in N processes (default 2, or 1 per client a fault targets)"` // see defaultWorkers
@@ -83,6 +83,9 @@ type Load struct {
 	// Rate and MaxInFlight belong to open loops.
 	Rate        float64 `json:"rate,omitempty" yaml:"rate,omitempty" flag:"rate" help:"start N acquires per second over all clients (open loop)"`
 	MaxInFlight int     `json:"max_in_flight,omitempty" yaml:"max_in_flight,omitempty" flag:"max-in-flight" help:"drop and count arrivals beyond N in flight (default 4 per client)"`
+	// MaxRate spaces the acquires of a closed loop; on external servers it has a
+	// default, externalRate. 0: no limit.
+	MaxRate float64 `json:"max_rate,omitempty" yaml:"max_rate,omitempty" flag:"max-rate" range:"0..10000000" help:"limit acquires/s of a closed loop (default 1000 for external, else none)"`
 	// AcquireLimit 0 lets an acquire wait until the end of the run. Churn draws
 	// each limit uniformly from 0 to it.
 	AcquireLimit Duration `json:"acquire_limit_ns,omitempty" yaml:"acquire_limit,omitempty" flag:"acquire-limit" default:"churn=20ms" range:"0s" help:"limit the wait of one acquire"`

@@ -94,7 +94,7 @@ func filled() scenario.Document {
 			Workload: scenario.Load{
 				Kind: "keys", Keys: 2, Distribution: "zipf", ZipfS: 1.1, Hold: scenario.Constant(time.Millisecond),
 				Think:   scenario.Dist{Kind: scenario.DistUniform, A: time.Millisecond, B: time.Second},
-				Arrival: "poisson", Rate: 5, MaxInFlight: 3, AcquireLimit: 5, WatchLease: true, Guard: "both",
+				Arrival: "poisson", Rate: 5, MaxRate: 7, MaxInFlight: 3, AcquireLimit: 5, WatchLease: true, Guard: "both",
 				Readers: 0.5, Depth: 2, Batch: 2, Connections: 4,
 			},
 			Seed: 1, TTL: 1, LockDelay: 1, TTLApplies: true, Bound: "ttl", WaitPolicy: text,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/color"
 	"maps"
@@ -111,7 +112,7 @@ func (Backend) Command(_ context.Context, c *backend.Cluster, n *backend.Node) (
 // Ready checks /health, which makes a linearizable read, and whether the data
 // folder in the server's command line is ours.
 func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) error {
-	data, err := backend.Get(ctx, "http://"+n.Address+"/debug/vars", "")
+	data, err := n.Get(ctx, "/debug/vars", "")
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (Backend) Ready(ctx context.Context, _ *backend.Cluster, n *backend.Node) e
 	if !slices.Contains(vars.Cmdline, "--data-dir="+n.Dir+"/data") {
 		return fmt.Errorf("%w: another etcd answers", backend.ErrPortTaken)
 	}
-	data, err = backend.Get(ctx, "http://"+n.Address+"/health", "")
+	data, err = n.Get(ctx, "/health", "")
 	if err != nil {
 		return err
 	}
@@ -142,6 +143,9 @@ func (Backend) Formed(context.Context, *backend.Cluster) error { return nil }
 // Settings reads the server's log: the server logs its settings when it starts,
 // and has no request that returns them.
 func (Backend) Settings(_ context.Context, c *backend.Cluster, n *backend.Node) (map[string]string, error) {
+	if n.Log == "" {
+		return nil, errors.New("etcd has no request that returns its settings")
+	}
 	data, err := os.ReadFile(n.Log)
 	if err != nil {
 		return nil, err
@@ -181,7 +185,7 @@ func (Backend) Settings(_ context.Context, c *backend.Cluster, n *backend.Node) 
 
 func (Backend) Facts(ctx context.Context, c *backend.Cluster, n *backend.Node) (backend.Facts, error) {
 	f := backend.Facts{Product: "etcd", Limits: impls.DefaultLimits()}
-	data, err := backend.Get(ctx, "http://"+n.Address+"/version", "")
+	data, err := n.Get(ctx, "/version", "")
 	if err != nil {
 		return f, err
 	}
@@ -214,7 +218,7 @@ func electionTimeout(s string, byDefault time.Duration) time.Duration {
 // Counters are messages rather than calls: a watch or a keep-alive is a message
 // on a stream that was opened long ago.
 func (Backend) Counters(ctx context.Context, _ *backend.Cluster, n *backend.Node) (map[string]int64, error) {
-	page, err := backend.Get(ctx, "http://"+n.Address+"/metrics", "")
+	page, err := n.Get(ctx, "/metrics", "")
 	if err != nil {
 		return nil, err
 	}

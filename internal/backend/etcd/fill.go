@@ -32,7 +32,7 @@ func (a alarm) send(ctx context.Context, n *backend.Node) (raised []string, err 
 	if err != nil {
 		return nil, err
 	}
-	data, err := backend.Get(ctx, "http://"+n.Address+"/v3/maintenance/alarm", string(body))
+	data, err := n.Get(ctx, "/v3/maintenance/alarm", string(body))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (Backend) Fill(ctx context.Context, _ *backend.Cluster, n *backend.Node) (h
 	}
 	n.Asked("Put", 1)
 	key := base64.StdEncoding.EncodeToString([]byte(backend.FillerPrefix + "mark"))
-	_, err = backend.Get(ctx, "http://"+n.Address+"/v3/kv/put", `{"key":"`+key+`"}`)
+	_, err = n.Get(ctx, "/v3/kv/put", `{"key":"`+key+`"}`)
 	switch {
 	case err == nil:
 		return "", fmt.Errorf("%w: it takes a put", backend.ErrNotFull)
@@ -107,7 +107,7 @@ func disarm(ctx context.Context, by *backend.Node, name string) error {
 // memberID is the number by which members know the one of a name.
 func memberID(ctx context.Context, by *backend.Node, name string) (id string, err error) {
 	by.Asked("MemberList", 1)
-	data, err := backend.Get(ctx, "http://"+by.Address+"/v3/cluster/member/list", "{}")
+	data, err := by.Get(ctx, "/v3/cluster/member/list", "{}")
 	if err != nil {
 		return "", err
 	}

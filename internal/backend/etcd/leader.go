@@ -21,7 +21,7 @@ type status struct {
 }
 
 func askStatus(ctx context.Context, n *backend.Node) (s status, err error) {
-	data, err := backend.Get(ctx, "http://"+n.Address+"/v3/maintenance/status", "{}")
+	data, err := n.Get(ctx, "/v3/maintenance/status", "{}")
 	if err != nil {
 		return s, err
 	}
@@ -67,7 +67,7 @@ func (e Backend) MoveLeader(ctx context.Context, c *backend.Cluster, from int) e
 		if target.Node.Index == from {
 			continue
 		}
-		_, err = backend.Get(ctx, "http://"+nodes[from].Address+"/v3/maintenance/transfer-leadership", `{"targetID":`+strconv.Quote(target.Value.Header.Member)+`}`)
+		_, err = nodes[from].Get(ctx, "/v3/maintenance/transfer-leadership", `{"targetID":`+strconv.Quote(target.Value.Header.Member)+`}`)
 		if err == nil {
 			return nil
 		}

@@ -102,7 +102,7 @@ func (Backend) Flush(ctx context.Context, n *backend.Node) (how string, err erro
 
 // order sends one command. Any answer other than want is an error.
 func order(ctx context.Context, n *backend.Node, command, want string) error {
-	return backend.Ask(ctx, n.Address, command, func(r *bufio.Reader) error {
+	return n.Ask(ctx, command, func(r *bufio.Reader) error {
 		line, err := r.ReadString('\n')
 		if line = strings.TrimSpace(line); err == nil && line != want {
 			verb, _, _ := strings.Cut(command, "\r")

@@ -148,7 +148,7 @@ func (Backend) Counters(ctx context.Context, _ *backend.Cluster, n *backend.Node
 
 func askStats(ctx context.Context, n *backend.Node, command string) (map[string]string, error) {
 	stats := map[string]string{}
-	err := backend.Ask(ctx, n.Address, command+"\r\n", func(r *bufio.Reader) error {
+	err := n.Ask(ctx, command+"\r\n", func(r *bufio.Reader) error {
 		for {
 			line, err := r.ReadString('\n')
 			if err != nil {

@@ -86,6 +86,9 @@ func queryRows(ctx context.Context, n *backend.Node, query string, take func(*sq
 func open(n *backend.Node) (*sql.DB, error) {
 	cfg := mysqldriver.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", n.Address
+	if a := n.Access.Account; a.User != "" {
+		cfg.User, cfg.Passwd, cfg.DBName, cfg.TLS = a.User, a.Password, a.Database, n.Access.TLS
+	}
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = backend.AskLimit, backend.AskLimit, backend.AskLimit
 	// Failures are returned as errors; a server that is starting refuses many
 	// connections.

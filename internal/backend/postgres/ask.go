@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
@@ -22,8 +23,8 @@ const (
 
 // connect opens one connection. Statements are sent as text, which PgBouncer's
 // console takes too.
-func connect(ctx context.Context, address, user, db string) (*pgx.Conn, error) {
-	host, text, err := net.SplitHostPort(address)
+func connect(ctx context.Context, n *backend.Node, user, db string) (*pgx.Conn, error) {
+	host, text, err := net.SplitHostPort(n.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +38,7 @@ func connect(ctx context.Context, address, user, db string) (*pgx.Conn, error) {
 	}
 	cfg.Host, cfg.Port, cfg.Fallbacks = host, uint16(port), nil
 	cfg.User, cfg.Database, cfg.ConnectTimeout = user, db, backend.AskLimit
+	cfg.Password, cfg.TLSConfig = n.Access.Account.Password, impls.Config{TLS: n.Access.TLS}.TLSFor(n.Address)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return pgx.ConnectConfig(ctx, cfg)
 }
@@ -45,7 +47,11 @@ func connect(ctx context.Context, address, user, db string) (*pgx.Conn, error) {
 func within(ctx context.Context, n *backend.Node, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, backend.AskLimit)
 	defer cancel()
-	conn, err := connect(ctx, n.Address, admin, admin)
+	user, db := admin, admin
+	if a := n.Access.Account; a.User != "" {
+		user, db = a.User, a.Database
+	}
+	conn, err := connect(ctx, n, user, db)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func proxyCommand(c *backend.Cluster, n *backend.Node, who *supervise.Account) (
 func proxyConfigOf(ctx context.Context, n *backend.Node) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, backend.AskLimit)
 	defer cancel()
-	conn, err := connect(ctx, n.Address, admin, pgbouncer)
+	conn, err := connect(ctx, n, admin, pgbouncer)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func proxyReady(ctx context.Context, n *backend.Node) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backend.AskLimit)
 	defer cancel()
-	conn, err := connect(ctx, n.Address, clientUser, database)
+	conn, err := connect(ctx, n, clientUser, database)
 	if err != nil {
 		return err
 	}

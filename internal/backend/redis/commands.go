@@ -35,7 +35,7 @@ func send(ctx context.Context, n *backend.Node, commands ...[]string) (answers [
 	for _, command := range commands {
 		req.WriteString(encode(command))
 	}
-	err = backend.Ask(ctx, n.Address, req.String(), func(r *bufio.Reader) error {
+	err = n.Ask(ctx, req.String(), func(r *bufio.Reader) error {
 		for _, command := range commands {
 			a := answer{}
 			if first, err := r.Peek(1); err != nil {

@@ -207,7 +207,10 @@ func askInfo(ctx context.Context, n *backend.Node, section string) (map[string]s
 // ask sends a command and returns its answer, a flat list. A client
 // library would send greetings of its own, which count as commands.
 func ask(ctx context.Context, n *backend.Node, command ...string) (reply []string, err error) {
-	err = backend.Ask(ctx, n.Address, encode(command), func(r *bufio.Reader) error {
+	err = n.Ask(ctx, login(n)+encode(command), func(r *bufio.Reader) error {
+		if err := loggedIn(r, n); err != nil {
+			return err
+		}
 		reply, err = readReply(r)
 		return err
 	})

@@ -285,7 +285,7 @@ func (Backend) Counters(ctx context.Context, _ *backend.Cluster, n *backend.Node
 // and values, with a tab, an equals sign or a colon between.
 func fourLetters(ctx context.Context, n *backend.Node, word string) (map[string]string, error) {
 	answer := map[string]string{}
-	err := backend.Ask(ctx, n.Address, word, func(r *bufio.Reader) error {
+	err := n.Ask(ctx, word, func(r *bufio.Reader) error {
 		n.Asked("packets_received", 1) // it was sent, so it counts whatever comes back
 		data, err := io.ReadAll(r)
 		if len(data) == 0 && err == nil {

@@ -1,0 +1,454 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/supervise"
+	"github.com/lockbench/lockbench/internal/testenv"
+)
+
+// secret is the password of every server here: it must be found nowhere.
+const secret = "s3cr3t-of-the-test-7f1c"
+
+// owned are servers that a test starts as a user of lockbench would: with TLS and
+// passwords, and unknown to lockbench.
+type owned struct {
+	t   *testing.T
+	dir string // certificates, passwords, configurations
+	run *supervise.Run
+	tls *tls.Config // of a client
+}
+
+func newOwned(t *testing.T) *owned {
+	t.Helper()
+	run, err := supervise.Begin("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run.End(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	o := &owned{t: t, dir: t.TempDir(), run: run}
+	o.certificates()
+	o.write("password", secret+"\n")
+	o.write("wrong", "not-the-password\n")
+	return o
+}
+
+func (o *owned) write(name, text string) string {
+	o.t.Helper()
+	path := filepath.Join(o.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		o.t.Fatal(err)
+	}
+	return path
+}
+
+func (o *owned) path(name string) string { return filepath.Join(o.dir, name) }
+
+// certificates makes a CA, and certificates of a server, of a server of last
+// year, and of a client.
+func (o *owned) certificates() {
+	o.t.Helper()
+	newKey := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		return key
+	}
+	now, caKey := time.Now(), newKey()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	issue := func(name string, template, parent *x509.Certificate, key *ecdsa.PrivateKey) {
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, caKey)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		secret, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		o.write(name+".pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+		o.write(name+"-key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	}
+	issue("ca", ca, ca, caKey)
+	for i, name := range []string{"server", "client", "expired"} {
+		end := now.Add(time.Hour)
+		if name == "expired" {
+			end = now.Add(-time.Minute)
+		}
+		issue(name, &x509.Certificate{
+			SerialNumber: big.NewInt(int64(i + 2)), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: end,
+			DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}, ca, newKey())
+	}
+	own, err := tls.LoadX509KeyPair(o.path("client.pem"), o.path("client-key.pem"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	caPEM, err := os.ReadFile(o.path("ca.pem"))
+	if err != nil || !pool.AppendCertsFromPEM(caPEM) {
+		o.t.Fatal(err)
+	}
+	o.tls = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, ServerName: "localhost"}
+}
+
+// clientTLS is the part of a configuration that names the certificates.
+const clientTLS = "tls: {ca: ca.pem, certificate: client.pem, key: client-key.pem, server_name: localhost}"
+
+// start starts a server, which ends with the test.
+func (o *owned) start(command supervise.Command) {
+	o.t.Helper()
+	log, err := os.Create(o.path(command.Name + ".log"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer log.Close()
+	command.Stdout, command.Stderr = log, log
+	if _, err := o.run.Start(command); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// await repeats a request until the server answers.
+func (o *owned) await(what string, ask func(context.Context) error) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			log, _ := os.ReadFile(o.path(what + ".log"))
+			o.t.Fatalf("%s does not serve: %v\n%s", what, err, log)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
+// ended is what a run of the command left.
+type ended struct {
+	code           int
+	stdout, stderr string
+	out            string // the folder of results
+}
+
+// lockbench runs the command in a temporary folder of its own, and searches all
+// that it writes, prints, and passes to its processes for the secret.
+func (o *owned) lockbench(args ...string) ended {
+	o.t.Helper()
+	out, temp := o.t.TempDir(), o.t.TempDir()
+	cmd := exec.Command("lockbench", append(args, "--out", out)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	searched := make(chan struct{})
+	go func() {
+		defer close(searched)
+		for {
+			o.searchProcesses(cmd.Process.Pid, temp)
+			o.searchFiles(temp) // which the end of the run removes
+			select {
+			case <-over:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	err := cmd.Wait()
+	close(over)
+	<-searched
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		o.t.Fatal(err)
+	}
+	o.searchFiles(out)
+	for name, text := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
+		if strings.Contains(text, secret) {
+			o.t.Errorf("the password is in %s:\n%s", name, text)
+		}
+	}
+	return ended{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), out}
+}
+
+// searchProcesses looks at the arguments and the environments of the processes of
+// a run, which ps shows.
+func (o *owned) searchProcesses(pid int, temp string) {
+	for _, file := range []string{"cmdline", "environ"} {
+		all, _ := filepath.Glob("/proc/[0-9]*/" + file)
+		for _, path := range all {
+			data, err := os.ReadFile(path)
+			if err != nil || !bytes.Contains(data, []byte(secret)) {
+				continue
+			}
+			env, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
+			// The user's own environment shows in the process that the user starts.
+			own := file == "environ" && path == fmt.Sprintf("/proc/%d/environ", pid)
+			if bytes.Contains(env, []byte(temp)) && !own {
+				o.t.Errorf("the password is in %s", path)
+			}
+		}
+	}
+}
+
+func (o *owned) searchFiles(dir string) {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // gone meanwhile
+		}
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(secret)) {
+			o.t.Errorf("the password is in %s", path)
+		}
+		return nil
+	})
+	if err != nil {
+		o.t.Error(err)
+	}
+}
+
+// refused runs the command, which must end with a code and one line that contains
+// words.
+func (o *owned) refused(code int, words string, args ...string) {
+	o.t.Helper()
+	got := o.lockbench(append([]string{"run", "--quiet"}, args...)...)
+	if got.code != code || !strings.Contains(got.stderr, words) || strings.Count(got.stderr, "\n") != 1 {
+		o.t.Errorf("lockbench run %v: exit %d, %q; want exit %d and one line with %q", args, got.code, got.stderr, code, words)
+	}
+}
+
+// experiment are the flags of a short run.
+func experiment(config, recipes string, more ...string) []string {
+	return append([]string{"--env", "external", "--config", config, "--recipe", recipes,
+		"--workload", "guarded-counter", "--clients", "2", "--duration", "500ms", "--warmup", "100ms", "--ttl", "4s"}, more...)
+}
+
+// ran runs an experiment, which must pass, and returns its environment.json.
+func (o *owned) ran(args ...string) string {
+	o.t.Helper()
+	got := o.lockbench(append([]string{"run", "--quiet", "--format", "json"}, args...)...)
+	if got.code != 0 {
+		o.t.Fatalf("lockbench run %v: exit %d\n%s\n%s", args, got.code, got.stdout, got.stderr)
+	}
+	data, err := os.ReadFile(filepath.Join(got.out, "latest", "environment.json"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func contains(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in:\n%s", w, text)
+		}
+	}
+}
+
+func (o *owned) redis(name, certificate string, more ...string) (address string) {
+	o.t.Helper()
+	binary, err := cluster.Find("redis", "")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	address = freeAddress(o.t)
+	o.start(supervise.Command{Name: name, Path: binary.Path, Dir: o.dir, Args: append([]string{
+		"--port", "0", "--tls-port", portOf(address), "--bind", "127.0.0.1", "--save", "",
+		"--tls-cert-file", o.path(certificate + ".pem"), "--tls-key-file", o.path(certificate + "-key.pem"), "--tls-ca-cert-file", o.path("ca.pem"),
+	}, more...)})
+	return address
+}
+
+func TestExternalRedisWithTLSAndPassword(t *testing.T) {
+	testenv.NeedsServers(t, "redis")
+	o := newOwned(t)
+	acl := o.write("users.acl", "user default off\nuser bench on >"+secret+" ~* &* +@all\nuser weak on >"+secret+" ~* +@connection +exists +client +script\n")
+	address := o.redis("redis", "server", "--aclfile", acl)
+	replica := o.redis("replica", "server", "--requirepass", secret, "--replicaof", "127.0.0.1 1")
+	expired := o.redis("expired", "expired", "--requirepass", secret)
+	admin := redis.NewClient(&redis.Options{Addr: address, Username: "bench", Password: secret, TLSConfig: o.tls})
+	defer admin.Close()
+	o.await("redis", func(ctx context.Context) error { return admin.Set(ctx, "theirs", "kept", 0).Err() })
+	for _, a := range []string{replica, expired} {
+		o.await(a, func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+	}
+	configure := func(name, address, login string) string {
+		return o.write(name+".yaml", fmt.Sprintf("backends:\n  redis:\n    addresses: [%q]\n    %s\n    %s\n", address, login, clientTLS))
+	}
+	good := configure("good", address, "user: bench\n    password_file: password")
+
+	env := o.ran(experiment(good, "redis/token,redis/fenced,redis/pubsub")...)
+	contains(t, env, `"environment": "external"`, `"identity": "run id `, `"appendonly": "no"`, address)
+	// A fault on the client's side, by a proxy through which TLS passes.
+	o.ran("--env", "external", "--config", good, "--recipe", "redis/token", "--fault", "holder-reset", "--fault-at", "200ms", "--ttl", "500ms", "--clients", "2")
+	keys, err := admin.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != 1 || keys[0] != "theirs" {
+		t.Errorf("the server's keys after the run: %v (%v), want the user's own alone", keys, err)
+	}
+
+	// The password of the same user, from a variable.
+	t.Setenv("LOCKBENCH_REDIS_PASSWORD", secret)
+	o.ran(experiment(configure("env", address, "user: bench"), "redis/token", "--max-rate", "50")...)
+	os.Unsetenv("LOCKBENCH_REDIS_PASSWORD")
+
+	try := func(name, address, login string) []string {
+		return experiment(configure(name, address, login), "redis/token")
+	}
+	o.refused(1, "wrong user or password", try("wrong", address, "user: bench\n    password_file: wrong")...)
+	o.refused(1, "wrong user or password", try("none", address, "user: bench")...)
+	o.refused(1, "missing privilege", try("weak", address, "user: weak\n    password_file: password")...)
+	o.refused(1, "it is read-only", try("replica", replica, "password_file: password")...)
+	o.refused(1, "its certificate has expired", try("expired", expired, "password_file: password")...)
+	o.refused(1, "it cannot be reached", try("gone", freeAddress(t), "password_file: password")...)
+	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
+		fmt.Sprintf("backends: {redis: {addresses: [%q], user: bench, password_file: password, tls: {ca: ca.pem, server_name: localhost}}}", address)), "redis/token")...)
+
+	o.refused(2, "hits servers", "--env", "external", "--config", good, "--recipe", "redis/token", "--fault", "node:1-kill")
+	o.refused(2, "external servers get 64 at most", experiment(good, "redis/token", "--clients", "65")...)
+	o.refused(2, "write BACKEND=env:NAME", experiment(good, "redis/token", "--password", "redis=some-password")...)
+	o.refused(2, "needs --config", "--env", "external", "--recipe", "redis/token", "--workload", "hot-key")
+	// The message about a wrong file does not show what is in it.
+	o.refused(2, "unknown field", experiment(configure("literal", address, "password: "+secret), "redis/token")...)
+}
+
+func TestExternalEtcdWithClientCertificates(t *testing.T) {
+	testenv.NeedsServers(t, "etcd")
+	o := newOwned(t)
+	binary, err := cluster.Find("etcd", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server advertises an address that the configuration does not name.
+	decoy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoy.Close()
+	go func() {
+		if conn, err := decoy.Accept(); err == nil {
+			conn.Close()
+			t.Error("a connection to an address that the configuration does not name")
+		}
+	}()
+	address, peer := freeAddress(t), "http://"+freeAddress(t)
+	o.start(supervise.Command{Name: "etcd", Path: binary.Path, Dir: o.dir, Args: []string{
+		"--data-dir=" + o.path("etcd"), "--listen-client-urls=https://" + address, "--advertise-client-urls=https://" + decoy.Addr().String(),
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
+		"--cert-file=" + o.path("server.pem"), "--key-file=" + o.path("server-key.pem"), "--trusted-ca-file=" + o.path("ca.pem"), "--client-cert-auth",
+	}})
+	admin, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, TLS: o.tls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	o.await("etcd", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := admin.Put(ctx, "theirs", "kept")
+		return err
+	})
+	configure := func(name, login string) string {
+		return o.write(name+".yaml", fmt.Sprintf("prefix: bench\nbackends:\n  etcd:\n    addresses: [%q]\n    %s\n    %s\n", address, clientTLS, login))
+	}
+	keys := func(client *clientv3.Client) {
+		t.Helper()
+		all, err := client.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		if err != nil || len(all.Kvs) != 1 || string(all.Kvs[0].Key) != "theirs" {
+			t.Errorf("the server's keys after the run: %v (%v), want the user's own alone", all, err)
+		}
+	}
+	env := o.ran(experiment(configure("good", ""), "etcd/mutex,etcd/client-mutex,etcd/single-key")...)
+	contains(t, env, `"identity": "cluster id `, `"settings": "not permitted`, address)
+	keys(admin)
+	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
+		fmt.Sprintf("backends: {etcd: {addresses: [%q], tls: {ca: ca.pem, server_name: localhost}}}", address)), "etcd/mutex")...)
+	o.refused(1, "not signed by a CA that is trusted here", experiment(o.write("system.yaml",
+		fmt.Sprintf("backends: {etcd: {addresses: [%q], tls: {server_name: localhost}}}", address)), "etcd/mutex")...)
+
+	// With users, whose names and passwords come before the certificate's.
+	ctx := t.Context()
+	steps := []func() error{
+		func() error { _, err := admin.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := admin.UserAdd(ctx, "root", secret); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := admin.RoleAdd(ctx, "bench"); return err },
+		func() error {
+			_, err := admin.RoleGrantPermission(ctx, "bench", "bench.", clientv3.GetPrefixRangeEnd("bench."), clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := admin.UserAdd(ctx, "bench", secret); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "bench", "bench"); return err },
+		func() error { _, err := admin.UserAdd(ctx, "weak", secret); return err },
+		func() error { _, err := admin.AuthEnable(ctx); return err },
+	}
+	for i, step := range steps {
+		if err := step(); err != nil {
+			t.Fatalf("step %d of the users: %v", i, err)
+		}
+	}
+	o.ran(experiment(configure("user", "user: bench\n    password_file: password"), "etcd/mutex")...)
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, TLS: o.tls, Username: "root", Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	keys(root)
+	o.refused(1, "wrong user or password", experiment(configure("wrong", "user: bench\n    password_file: wrong"), "etcd/mutex")...)
+	o.refused(1, "missing privilege", experiment(configure("weak", "user: weak\n    password_file: password"), "etcd/mutex")...)
+}
