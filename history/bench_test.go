@@ -1,10 +1,13 @@
 package history
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkRecord is the shipped path of one call: Begin and End, with their
@@ -133,5 +136,35 @@ func BenchmarkMerge(b *testing.B) {
 		if err := Merge(filepath.Join(dir, "merged"), src...); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkReadJSONL reads the log of another program, and an export of ours; one
+// operation is the whole text.
+func BenchmarkReadJSONL(b *testing.B) {
+	const calls = 100_000
+	var foreign strings.Builder
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for n := range calls / 2 {
+		for _, kind := range []string{"acquire", "release"} {
+			fmt.Fprintf(&foreign, "{\"client\":\"web-%d\",\"kind\":%q,\"key\":\"orders/%d\",\"outcome\":\"ok\",\"invoke\":%q,\"return\":%q}\n",
+				n%32, kind, n%100, at.Format(time.RFC3339Nano), at.Add(time.Millisecond).Format(time.RFC3339Nano))
+			at = at.Add(2 * time.Millisecond)
+		}
+	}
+	h, err := Read(bulk(b, 32, calls/32))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, text := range map[string]string{"foreign": foreign.String(), "ours": exported(b, h)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if h, err := ReadJSONL(strings.NewReader(text), "log"); err != nil || len(h.Calls) != calls || len(h.Damage) > 0 {
+					b.Fatal(err, len(h.Calls), h.Damage)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*calls), "ns/call")
+		})
 	}
 }

@@ -122,6 +122,9 @@ const (
 	// FlagShared marks the calls of an attempt that takes the lock for
 	// reading: readers share it, and exclude writers.
 	FlagShared
+	// FlagInferred marks a call whose source names no attempt: which one it
+	// belongs to follows from the order of its client's calls alone.
+	FlagInferred
 )
 
 // Call is one record of a history.

@@ -15,8 +15,8 @@ import (
 // lists the damage. Other errors are those of r.
 func ReadEDN(r io.Reader, name string) (*History, error) {
 	e := ednHistory{
-		ednReader: newEDNReader(r), faults: faults{h: new(History), name: name}, open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
-		keys: numbering{what: "key"}, owners: owners{}, streams: map[uint32]Stream{},
+		ednReader: newEDNReader(withoutMark(r)), faults: faults{h: new(History), name: name}, open: map[int64]ednOpen{}, clients: map[uint32]*ednClient{},
+		keys: newNumbering("key"), owners: newOwners(), streams: map[uint32]Stream{},
 	}
 	if err := e.ops(); err != nil {
 		return nil, fmt.Errorf("history: read %s: %w", name, err)
@@ -50,12 +50,12 @@ type ednOpen struct {
 
 // ednClient is how far one client's calls have come.
 type ednClient struct {
-	seq  uint32
 	seen map[uint32]bool // sequence numbers
 	last int64           // its latest time
 }
 
 func (e *ednHistory) note(client uint32, format string, args ...any) {
+	e.owners.lost++
 	e.found(e.line, e.offset, client, fmt.Sprintf(format, args...))
 }
 
@@ -157,8 +157,8 @@ func (e *ednHistory) time(m ednMap) (int64, error) {
 
 func (e *ednHistory) invoke(m ednMap, process int64, client uint32, kind Kind, at int64) {
 	if o, ok := e.open[process]; ok {
+		// It stays open: its end was lost.
 		e.note(client, "process %d begins an operation while its %v is open", process, e.h.Calls[o.index].Kind)
-		return
 	}
 	if i, ok := e.begin(m, client, kind, at); ok {
 		e.open[process] = ednOpen{i, ednToken(m) == nil}
@@ -174,7 +174,7 @@ func (e *ednHistory) point(m ednMap, client uint32, kind Kind, at int64) {
 
 // begin adds a call that was invoked, and returns its index.
 func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, bool) {
-	key, err := e.keys.of(ednKey(m))
+	key, err := e.key(m)
 	if err != nil {
 		e.note(client, "%v", err)
 		return 0, false
@@ -184,7 +184,8 @@ func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, b
 		cl = &ednClient{seen: map[uint32]bool{}}
 		e.clients[client] = cl
 	}
-	c := Call{Client: client, Seq: cl.seq, Kind: kind, Key: key, Invoke: at, Intended: at}
+	w := e.owners.of(client)
+	c := Call{Client: client, Seq: w.next, Kind: kind, Key: key, Invoke: at, Intended: at}
 	if n, ok := m[":seq"].(int64); ok && n >= 0 && n <= int64(^uint32(0)) {
 		c.Seq = uint32(n)
 	}
@@ -194,7 +195,7 @@ func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, b
 	c.Fence, c.Arg = ednUint(m, ":fence"), ednUint(m, ":arg")
 	if c.Flags, err = ednFlags(m); err == nil {
 		given, _ := m[":attempt"].(string)
-		c.Attempt, err = e.owners.of(&c, given)
+		err = e.owners.begin(&c, []byte(given))
 	}
 	if err == nil && cl.seen[c.Seq] {
 		err = fmt.Errorf("call %d of client %d comes again", c.Seq, client)
@@ -208,7 +209,7 @@ func (e *ednHistory) begin(m ednMap, client uint32, kind Kind, at int64) (int, b
 	}
 	cl.last = at
 	cl.seen[c.Seq] = true
-	cl.seq = c.Seq + 1
+	w.next = c.Seq + 1
 	e.h.Calls = append(e.h.Calls, c)
 	return len(e.h.Calls) - 1, true
 }
@@ -230,6 +231,7 @@ func (e *ednHistory) complete(m ednMap, process int64, client uint32, kind Kind,
 // is no echo of its invoke's.
 func (e *ednHistory) returned(m ednMap, c *Call, at int64, bare bool) {
 	c.Outcome = ednOutcome(m, c.Kind)
+	defer e.owners.end(c)
 	if c.Outcome == Open {
 		return // it says itself that its return was never seen
 	}
@@ -271,6 +273,10 @@ func (e *ednHistory) aside(m ednMap) {
 		s := Stream{Client: client, ClockUncertainty: int64(ednUint(v, ":clock-uncertainty")), SealedAt: int64(ednUint(v, ":sealed-at"))}
 		s.Worker, _ = ednUint32(v, ":worker", 0)
 		s.Sealed = v[":sealed"] == true
+		var err error
+		if s.ClockUncertainty, err = uncertainty(s.ClockUncertainty); err != nil {
+			e.note(client, "%v", err)
+		}
 		if _, again := e.streams[client]; again || !ok {
 			e.note(client, "a stream of no client, or a second one")
 			return
@@ -295,6 +301,20 @@ func (e *ednHistory) aPoint(m ednMap, kind Kind) {
 		return
 	}
 	e.point(m, client, kind, at)
+}
+
+// key is the number of an operation's key.
+func (e *ednHistory) key(m ednMap) (uint32, error) {
+	switch k := ednKey(m).(type) {
+	case nil:
+		return 0, nil
+	case int64:
+		return e.keys.number(k)
+	case string:
+		return e.keys.name([]byte(k))
+	default:
+		return 0, e.keys.wrong(fmt.Sprint(k))
+	}
 }
 
 // finish puts the history in order and reports missing calls.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -180,7 +181,11 @@ func TestVersion1(t *testing.T) {
 func FuzzReadJSONL(f *testing.F) {
 	path, _ := small(f, 3)
 	f.Add([]byte(exported(f, sound(f, path))))
+	f.Add([]byte(`{"client":"a","kind":"lock","outcome":"ok","invoke":10,"return":20,"flags":["shared"]}` + "\n" + `{ "client" : "\u0061", "kind":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		for line := range bytes.Lines(data) {
+			scannedAsDecoded(t, line)
+		}
 		h, err := ReadJSONL(bytes.NewReader(data), "file")
 		if err != nil && !errors.Is(err, ErrNoRecords) {
 			t.Fatal(err)
@@ -195,4 +200,39 @@ func FuzzReadJSONL(f *testing.F) {
 			t.Fatalf("damage %v", again.Damage)
 		}
 	})
+}
+
+// scannedAsDecoded checks that a line which the fast way understands means the same
+// to encoding/json.
+func scannedAsDecoded(t *testing.T, line []byte) {
+	t.Helper()
+	var fast, slow callLine
+	if !fast.scan(line) {
+		return
+	}
+	if err := new(anyLine).decode(line, &slow); err != nil || !reflect.DeepEqual(fast, slow) {
+		t.Errorf("%s: scanned as %+v, decoded as %+v, %v", line, fast, slow, err)
+	}
+}
+
+// The first line may begin with a byte order mark, and the objects may be those of an
+// array.
+func TestJSONLMarkAndArray(t *testing.T) {
+	lines := []string{
+		`{"client":"a","kind":"acquire","outcome":"held","invoke":10,"return":20}`,
+		`{"client":"a","kind":"release","outcome":"released","invoke":30,"return":40}`,
+	}
+	for _, text := range []string{
+		byteOrderMark + strings.Join(lines, "\n"), "[" + strings.Join(lines, ",\n ") + "]\n", byteOrderMark + " [\n" + strings.Join(lines, ",") + "]",
+	} {
+		file := filepath.Join(t.TempDir(), "log")
+		write(t, file, []byte(text))
+		if h := sound(t, file); len(h.Calls) != 2 || h.Calls[1].Attempt != h.Calls[0].Attempt {
+			t.Errorf("%q: %+v", text, h.Calls)
+		}
+		write(t, file, []byte(text[:len(text)-len(text)/4]))
+		if h, err := Read(file); err != nil || len(h.Calls) != 1 || len(h.Damage) == 0 {
+			t.Errorf("%q, cut: %v, %+v", text, err, h)
+		}
+	}
 }

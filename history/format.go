@@ -32,7 +32,7 @@ const (
 	flagContinued = 2
 	flagPacked    = 4
 
-	allFlags = FlagWarmup | FlagFenced | FlagStale | FlagLeaseTimer | FlagDrain | FlagShared
+	allFlags = FlagWarmup | FlagFenced | FlagStale | FlagLeaseTimer | FlagDrain | FlagShared | FlagInferred
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -34,6 +34,9 @@ type Stream struct {
 	// ClockUncertainty of the client's process, in ns: its stamps may be off
 	// from other processes' by as much.
 	ClockUncertainty int64 `json:"clock_uncertainty_ns"`
+	// Unnumbered: its source does not number the calls, so that a missing one is
+	// not noticed.
+	Unnumbered bool `json:"unnumbered,omitempty"`
 }
 
 // Damage is one place of a history that could not be believed.

@@ -216,10 +216,12 @@ func (h *History) sort() {
 func text(f io.ReaderAt) func(io.Reader, string) (*History, error) {
 	var p [512]byte
 	n, _ := f.ReadAt(p[:], 0) // an error shows again when the file is read
-	begin := bytes.TrimLeft(p[:n], " \t\r\n,")
+	begin := bytes.TrimLeft(bytes.TrimPrefix(p[:n], []byte(byteOrderMark)), " \t\r\n,")
 	switch {
 	case len(begin) == 0:
 		return nil
+	case isArray(begin):
+		return ReadJSONL
 	case begin[0] == '{' && !bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte(":")):
 		return ReadJSONL
 	case strings.IndexByte("{[(;#", begin[0]) >= 0:
