@@ -75,6 +75,11 @@ func (r *Report) add(x *Report) {
 	r.OverlapNS += x.OverlapNS
 	r.TokenRegressions += x.TokenRegressions
 	r.Malformed += x.Malformed
+	r.Unended += x.Unended
+	r.NoToken += x.NoToken
+	if r.Disordered == nil {
+		r.Disordered = x.Disordered
+	}
 	r.Undecided += x.Undecided
 	if r.UndecidedWhy == "" {
 		r.UndecidedWhy = x.UndecidedWhy
@@ -84,6 +89,9 @@ func (r *Report) add(x *Report) {
 	}
 	if x.Stuck.Length() > r.Stuck.Length() {
 		r.Stuck = x.Stuck
+	}
+	if x.EndlessHold.Length() > r.EndlessHold.Length() {
+		r.EndlessHold = x.EndlessHold
 	}
 	if x.UnservedWait.Length() > r.UnservedWait.Length() {
 		r.UnservedWait = x.UnservedWait
@@ -111,7 +119,9 @@ func (j *Judge) verdict(r *Report) Answer {
 	case j.opt.Incomplete != "":
 		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Malformed > 0:
-		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+		return Answer{Unknown, r.contradiction()}
+	case r.Unended > 0:
+		return Answer{Unknown, r.unended()}
 	case r.UncertainOverlaps > 0:
 		return Answer{Unknown, fmt.Sprintf("%s may have held a key at once: the clocks are not exact enough to decide", count(r.UncertainOverlaps, "pair of holds", "pairs of holds"))}
 	}
@@ -151,9 +161,13 @@ func (j *Judge) promise(r *Report) Answer {
 	case j.opt.Incomplete != "":
 		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Malformed > 0:
-		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+		return Answer{Unknown, r.contradiction()}
+	case r.Unended > 0 && !j.opt.Leased:
+		return Answer{Unknown, r.unended()}
 	case r.Grants == 0:
 		return Answer{Unknown, "no client got the lock"}
+	case r.NoToken > 0:
+		return Answer{Unknown, count(r.NoToken, "grant has", "grants have") + " no fencing token in the record, and the others have one"}
 	case r.Undecided > 0:
 		return Answer{Unknown, fmt.Sprintf("%s left undecided: %s", count(r.Undecided, "busy answer", "busy answers"), r.UndecidedWhy)}
 	}
@@ -163,8 +177,11 @@ func (j *Judge) promise(r *Report) Answer {
 // model names the model that the answers were judged by.
 func (j *Judge) model() string {
 	kind := "mutex"
-	if j.opt.Reentrant {
+	switch {
+	case j.opt.Reentrant:
 		kind = "re-entrant mutex"
+	case j.forReading.Load():
+		kind = "read-write lock"
 	}
 	switch {
 	case j.opt.Leased && j.opt.TTL > 0:
@@ -183,17 +200,31 @@ func (j *Judge) liveness(r *Report) Answer {
 	case j.damage > 0:
 		return Answer{Unknown, "the history is damaged: a grant may be missing from it"}
 	case r.Malformed > 0:
-		return Answer{Unknown, fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))}
+		return Answer{Unknown, r.contradiction()}
 	case longest > j.opt.Takeover:
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
 	case j.opt.Incomplete != "":
 		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Grants == 0:
 		return Answer{Unknown, "no client got the lock, and no client waited for it longer than its bound"}
+	case time.Duration(r.EndlessHold.Length()) > j.opt.Takeover:
+		return Answer{Unknown, fmt.Sprintf("the record has no end of a hold of key %d, after which clients waited for %v, its bound is %v", r.EndlessHold.Key, time.Duration(r.EndlessHold.Length()), j.opt.Takeover)}
 	case time.Duration(r.UnservedWait.Length()) > j.opt.Takeover:
 		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients repeatedly gave up waiting for it, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
 	}
 	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
+}
+
+func (r *Report) contradiction() string {
+	why := fmt.Sprintf("the records of %s contradict one another", count(r.Malformed, "attempt", "attempts"))
+	if d := r.Disordered; d != nil {
+		why += fmt.Sprintf(": the calls of client %d on key %d overlap, stand twice or release it twice; give each thread a client of its own, or each call its attempt", d.Client, d.Key)
+	}
+	return why
+}
+
+func (r *Report) unended() string {
+	return fmt.Sprintf("%s no end in the record, and another client was granted the key after it", count(r.Unended, "hold has", "holds have"))
 }
 
 func harm(lost, stale int64) string {

@@ -245,6 +245,12 @@ func (a *attempt) granted(calls []call) bool { return calls[a.acquire].Outcome =
 // held reports whether the attempt is a hold of its own.
 func (a *attempt) held(calls []call) bool { return a.granted(calls) && !a.inner }
 
+// holding reports whether its client knew that it holds: by the acquire's answer, or
+// by a renewal that was confirmed later.
+func (a *attempt) holding(calls []call) bool {
+	return a.held(calls) || !a.inner && a.unknown(calls) && a.confirmed != none && calls[a.confirmed].Kind == history.KindExtend
+}
+
 // unknown reports whether the acquire may have got the lock without its client
 // knowing.
 func (a *attempt) unknown(calls []call) bool {

@@ -35,7 +35,9 @@ func (p *part) proof(i int32) (untimed, timed span, ok bool) {
 	if !held {
 		x.s = p.calls[a.confirmed].Return
 	}
-	if a.proof != none {
+	// Of a re-entrant lock, calls of its owner may be missing that end the one hold and
+	// begin the next.
+	if a.proof != none && (!p.opt.Reentrant || p.unbroken(a, a.proof)) {
 		x.e = p.calls[a.proof].Invoke
 	}
 	if !p.opt.Leased {
@@ -212,7 +214,7 @@ func (p *part) answers(a *attempt) {
 	// Nothing may succeed once the attempt's lock is over. An unknown acquire may
 	// have taken effect after an answer that found nothing.
 	for _, end := range []int32{a.over, a.gone} {
-		if end == none || a.proof == none || end == a.gone && !a.granted(p.calls) && !before(p.calls, a.confirmed, end) {
+		if end == none || a.proof == none || p.opt.Reentrant && p.incomplete() || end == a.gone && !a.granted(p.calls) && !before(p.calls, a.confirmed, end) {
 			continue
 		}
 		if late := &p.calls[a.proof]; late.Seq > p.calls[end].Seq && late.Invoke >= returned(&p.calls[end]) {
@@ -223,7 +225,7 @@ func (p *part) answers(a *attempt) {
 	if !a.held(p.calls) {
 		return
 	}
-	if a.countUncertain || !p.lostUnreleased(a) || !p.unbroken(a, a.lostAnswer) {
+	if a.countUncertain || p.opt.Reentrant && p.incomplete() || !p.lostUnreleased(a) || !p.unbroken(a, a.lostAnswer) {
 		return
 	}
 	answer := &p.calls[a.lostAnswer]

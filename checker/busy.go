@@ -21,6 +21,11 @@ func (p *part) busy(fit bool) {
 	if len(refused) == 0 {
 		return
 	}
+	if p.incomplete() {
+		p.rep.Undecided += int64(len(refused))
+		p.rep.UndecidedWhy = "a hold that explains them may be missing from the record"
+		return
+	}
 	items := make([]item, 0, len(p.attempts))
 	for i := range p.attempts {
 		if x, ok := p.item(int32(i)); ok {
@@ -37,6 +42,11 @@ func (p *part) busy(fit bool) {
 	default:
 		p.search(refused, items)
 	}
+}
+
+// incomplete reports whether a hold may be missing from the key's record.
+func (p *part) incomplete() bool {
+	return p.damage > 0 || p.rep.Malformed > 0 || p.opt.Incomplete != ""
 }
 
 // reportUnexplained reports a try that returned busy although no attempt can have

@@ -31,6 +31,8 @@ type keyVisitor struct {
 	// waiting are the last calls, whose attempts were not looked up yet.
 	waiting []waiting
 	further map[history.Attempt]bool // batches that cover this key, but not as their first
+	// inferred: some calls name no attempt.
+	inferred bool
 }
 
 // waiting is dropped from a call once its attempt is known.
@@ -45,7 +47,7 @@ type waiting struct {
 const maxWaiting = 64
 
 func (j *Judge) gather(key uint32, calls int) *keyVisitor {
-	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, breached: map[string]int64{}, blamed: map[history.Attempt]string{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}}
+	p := &part{Judge: j, key: key, calls: make([]call, 0, calls), causes: map[string]int64{}, breached: map[string]int64{}, blamed: map[history.Attempt]string{}, kept: map[Class][]Witness{}, proofs: map[int32][]*history.Call{}, leases: map[int32][]stretch{}}
 	p.rep.Breaches = map[Class]int64{}
 	return &keyVisitor{part: p, numbers: newNumbers(calls), further: map[history.Attempt]bool{}}
 }
@@ -78,6 +80,7 @@ func (g *keyVisitor) put(c *history.Call) {
 		Invoke: c.Invoke, Return: c.Return, Fence: c.Fence, Client: c.Client, Seq: c.Seq,
 		Kind: c.Kind, Outcome: c.Outcome, Flags: c.Flags,
 	})
+	g.inferred = g.inferred || c.Flags&history.FlagInferred != 0
 	g.waiting = append(g.waiting, waiting{c.Attempt, c.LeaseEnd, g.hash(c.Attempt), c.Key})
 	if len(g.waiting) == maxWaiting {
 		g.settle()
@@ -114,6 +117,9 @@ func (g *keyVisitor) assign(i int32, w *waiting) {
 	a := g.gathered.at(*disposition)
 	a.add(g.calls, i, w.key)
 	a.lease(c.Outcome, w.leaseEnd)
+	if g.opt.TrustLeaseEnd && (c.Outcome == history.Held || c.Outcome == history.Extended) && w.leaseEnd > 0 {
+		g.leases[number] = append(g.leases[number], stretch{c.Return, w.leaseEnd})
+	}
 	a.malformed = a.malformed || w.attempt.IsZero()
 }
 
@@ -150,6 +156,17 @@ func (g *keyVisitor) fold() *part {
 		if try := ^*g.disposition.at(number); try >= 0 {
 			p.alone = append(p.alone, try)
 			p.sharing = p.sharing || p.calls[try].Flags&history.FlagShared != 0
+		}
+	}
+	if g.inferred {
+		for client := range p.disordered() {
+			for i := range g.gathered.len() {
+				a := g.gathered.at(i)
+				if a.client == client && p.calls[a.any].Flags&history.FlagInferred != 0 {
+					a.malformed = true
+					p.rep.Disordered = &Disorder{Key: p.key, Client: client}
+				}
+			}
 		}
 	}
 	p.fold(&g.gathered, g.further)

@@ -77,9 +77,12 @@ func (v *holdVisitor) Done() history.KeyVisitor {
 }
 
 // hold is the hold of a in the client's view; its calls are the part's call
-// numbers. The attempt a must be held.
+// numbers. The attempt a must be holding.
 func (p *part) hold(a *attempt) Hold {
 	grant := &p.calls[a.acquire]
+	if !a.granted(p.calls) {
+		grant = &p.calls[a.confirmed]
+	}
 	h := Hold{Key: p.key, Client: p.client(a), Attempt: p.id(a), Start: grant.Return, Asked: grant.Invoke, Flags: grant.Flags, Grant: int(a.acquire), EndedBy: -1, Ended: StreamEnd}
 	// The client's process may have died: it held until its last record, or until
 	// it was killed. Nothing is known of the time after.
@@ -87,6 +90,13 @@ func (p *part) hold(a *attempt) Hold {
 	if p.damage > 0 {
 		// A release may be among the unreadable records.
 		h.End = max(grant.Return, p.runOf(a).end)
+	}
+	if p.clients.of(h.Client).stream.Unnumbered {
+		// A release may be missing unnoticed.
+		h.End = grant.Return
+		if i := a.lastExtend; i != none && p.unbroken(a, i) {
+			h.End = p.calls[i].Return
+		}
 	}
 	if i := a.firstRelease; i != none && p.unbroken(a, i) {
 		h.End, h.Ended, h.EndedBy = p.calls[i].Invoke, ReleaseSent, int(i)
@@ -96,6 +106,42 @@ func (p *part) hold(a *attempt) Hold {
 			h.End, h.Ended, h.EndedBy = at, LossObserved, int(i)
 		}
 	}
+	if until, ok := p.trusted(a); ok && (until < h.End || h.Ended == StreamEnd) {
+		h.End, h.Ended, h.EndedBy = until, LossObserved, -1
+	}
 	h.End = max(h.End, h.Start)
 	return h
+}
+
+// trusted is until when a's client trusted its lease, by its own records: a renewal
+// that was answered later is that of a hold which was over for it.
+func (p *part) trusted(a *attempt) (until int64, ok bool) {
+	leases := p.leases[p.calls[a.any].attempt]
+	slices.SortFunc(leases, func(x, y stretch) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) })
+	for i, x := range leases {
+		if i > 0 && x.from > until {
+			break
+		}
+		until = max(until, x.to)
+	}
+	return until, len(leases) > 0
+}
+
+// endMissing reports whether nothing shows how the hold h ended: its client neither
+// closed its record nor is known to have been killed.
+func (p *part) endMissing(h *Hold) bool {
+	cl := p.clients.of(h.Client)
+	return h.Ended == StreamEnd && !cl.sealed && !cl.died
+}
+
+// lapsed reports whether a's lease was over at that time, however the server counted.
+func (p *part) lapsed(a *attempt, at int64) bool {
+	if !p.opt.Leased || p.opt.TTL <= 0 {
+		return false
+	}
+	from := p.stamp(a.acquire)
+	if a.lastExtend != none {
+		from = max(from, p.stamp(a.lastExtend))
+	}
+	return from+int64(p.opt.TTL) <= at
 }

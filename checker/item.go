@@ -69,7 +69,7 @@ func (p *part) supposed(a *attempt) item {
 		x.rr, end = returned(&p.calls[i]), p.calls[i].Invoke
 	}
 	switch {
-	case p.opt.Leased, p.opt.Reentrant:
+	case p.opt.Leased, p.opt.Reentrant, a.lost != none:
 		// It may have ended as soon as it began; or its owner's next hold is within
 		// it.
 		x.rc = x.ac

@@ -1,9 +1,11 @@
 package checker
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockbench/lockbench/history"
 )
@@ -20,6 +22,8 @@ type Judge struct {
 	general  []Suspect // those of all clients
 	pauses   map[uint32][]stretch
 
+	forReading atomic.Bool // some attempts are for reading
+
 	mu    sync.Mutex
 	parts map[uint32]*part
 }
@@ -35,7 +39,7 @@ func (s *Survey) Judge(o Options) *Judge {
 	for _, d := range o.Died {
 		// A client with a sealed record had left before.
 		if cl := j.clients.of(d.Client); cl != nil && !cl.sealed {
-			cl.last = max(cl.last, d.At)
+			cl.last, cl.died = max(cl.last, d.At), true
 		}
 	}
 	for _, cl := range j.clients.all {
@@ -75,35 +79,63 @@ type part struct {
 	blamed map[history.Attempt]string
 	kept   map[Class][]Witness
 	proofs map[int32][]*history.Call // by call number: where witnesses contain it
+	leases map[int32][]stretch       // by attempt number: answers that gave a lease, and its end
 	// unexplained: no suspect explains one of the overlaps.
 	unexplained bool
 }
 
 func (p *part) judge() {
-	holds, held := p.holds()
+	if p.sharing {
+		p.forReading.Store(true)
+	}
+	holds, held, least := p.holds()
 	// It is independent of the rest, and takes as long as one of the other rules.
 	var counted sync.WaitGroup
 	counted.Go(p.contended)
 	p.overlaps(holds)
 	counted.Wait()
 	p.breaches()
-	p.stuck(held)
+	p.stuck(held, least)
 	p.damaged()
 }
 
-// holds lists the holds in the clients' view.
-func (p *part) holds() (holds []span, held []stretch) {
+// holds lists the holds in the clients' view, and when the key was held: with holds
+// whose end is missing lasting up to the next one, and at the least.
+func (p *part) holds() (holds []span, held, least []stretch) {
 	holds, held = make([]span, 0, len(p.attempts)), make([]stretch, 0, len(p.attempts))
+	var endless []int32 // attempts
 	for i := range p.attempts {
 		a := &p.attempts[i]
-		if !a.held(p.calls) {
+		if !a.holding(p.calls) {
 			continue
 		}
 		h := p.hold(a)
+		if p.endMissing(&h) {
+			endless = append(endless, int32(i))
+		}
 		holds = append(holds, p.span(int32(i), h.Start, h.End))
 		held = append(held, stretch{h.Start, h.End})
 	}
-	return holds, held
+	if len(endless) == 0 {
+		return holds, held, held
+	}
+	least = slices.Clone(held)
+	byStart := slices.Clone(holds)
+	sortSpans(byStart, observed)
+	for _, i := range endless {
+		h := p.hold(&p.attempts[i])
+		until := int64(forever)
+		after, _ := slices.BinarySearchFunc(byStart, h.Start+1, func(x span, t int64) int { return cmp.Compare(x.s, t) })
+		if after < len(byStart) {
+			until = byStart[after].s
+		}
+		held = append(held, stretch{h.Start, until})
+		readers := func(x span) bool { return x.shared && p.attempts[i].shared }
+		if k := slices.IndexFunc(byStart[after:], func(x span) bool { return !readers(x) }); k >= 0 && !p.lapsed(&p.attempts[i], byStart[after+k].s) {
+			p.rep.Unended++
+		}
+	}
+	return holds, held, least
 }
 
 func sortAround(list []Witness) {

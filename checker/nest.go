@@ -87,7 +87,7 @@ func (p *part) unsure(a *attempt) bool {
 // add adds a, which begins within the hold.
 func (o *outer) add(p *part, a *attempt) {
 	a.inner = true
-	if !p.opt.Leased && p.calls[a.acquire].Outcome == history.Busy && returned(&p.calls[a.acquire]) <= o.end {
+	if !p.opt.Leased && !p.incomplete() && p.calls[a.acquire].Outcome == history.Busy && returned(&p.calls[a.acquire]) <= o.end {
 		// Nothing can have ended the hold, and it does not exclude its owner.
 		p.refused(a.acquire, o.first.acquire)
 	}

@@ -20,6 +20,11 @@ type Options struct {
 	Slack time.Duration
 	// Fencing: every grant carries a fencing token.
 	Fencing bool
+	// TokensMissing: not every grant's token is recorded. The others are judged, and
+	// the guarantee cannot be kept.
+	TokensMissing bool
+	// TrustLeaseEnd: a client holds no longer than to the lease end that it recorded.
+	TrustLeaseEnd bool
 	// Reentrant: a holder may acquire the lock again, and it is free after as many
 	// releases as grants. The owner is the client: its holds of a key that meet in
 	// time are one.

@@ -65,7 +65,7 @@ func (p *part) pairWitness(class Class, x, y span) (w Witness, calls []int32) {
 	calls = append(calls, a.acquire, b.acquire)
 	for _, z := range []*attempt{a, b} {
 		end := z.proof
-		if z.held(p.calls) {
+		if z.holding(p.calls) {
 			if h := p.hold(z); class == Overlap && h.EndedBy >= 0 {
 				end = int32(h.EndedBy)
 			}

@@ -88,16 +88,30 @@ type Report struct {
 	// Malformed counts attempts whose records contradict one another (two acquires,
 	// a release without an acquire). They are left out.
 	Malformed int64
+	// Disordered is a client whose calls of a key, which name no attempts, contradict
+	// one another; nil if there is none.
+	Disordered *Disorder
+	// Unended counts the holds without an end in the record that another client's
+	// grant followed.
+	Unended int64
+	// NoToken counts the grants without a fencing token, if the lock has them.
+	NoToken int64
 
 	Registers []Register // those in the history: unfenced, then fenced
 	Stuck     StuckPeriod
 	// UnservedWait is the longest such period if a client that gave up counts as
 	// waiting until it asks again. It makes no key stuck, but rules out live.
 	UnservedWait StuckPeriod
+	// EndlessHold is the longest such period if a hold without an end in the record
+	// was over at once. It makes no key stuck either.
+	EndlessHold StuckPeriod
 
 	Causes    []Cause
 	Witnesses []Witness
 }
+
+// Disorder is where the calls of a client contradict one another.
+type Disorder struct{ Key, Client uint32 }
 
 // BreachTotal is the number of breaches of all classes.
 func (r Report) BreachTotal() int64 {

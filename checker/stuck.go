@@ -52,8 +52,9 @@ func without(a, b []stretch) []stretch {
 // stuck finds the longest time during which no client held the key, in the
 // clients' view, while at every moment some acquire of it was pending. An acquire
 // that a dead client left open is pending until that client's last record; a
-// paused client wants nothing during the pause.
-func (p *part) stuck(held []stretch) {
+// paused client wants nothing during the pause. The key was held at the least during
+// least.
+func (p *part) stuck(held, least []stretch) {
 	end := p.opt.End
 	if end == 0 {
 		end = p.end
@@ -81,17 +82,19 @@ func (p *part) stuck(held []stretch) {
 		}
 		wanted = awake(wanted, c.Client, stretch{c.Invoke, min(p.ended(c), end)})
 	}
-	taken := union(held)
-	longest := func(kept *StuckPeriod, wanted []stretch) {
-		for _, x := range without(union(wanted), taken) {
+	longest := func(kept *StuckPeriod, wanted, held []stretch) {
+		for _, x := range without(union(wanted), union(slices.Clone(held))) {
 			if s := (StuckPeriod{Key: p.key, From: x.from, To: x.to}); s.Length() > kept.Length() {
 				*kept = s
 			}
 		}
 	}
 	all := slices.Concat(wanted, again)
-	longest(&p.rep.Stuck, wanted)
-	longest(&p.rep.UnservedWait, all)
+	longest(&p.rep.Stuck, wanted, held)
+	longest(&p.rep.UnservedWait, all, held)
+	if len(least) < len(held) {
+		longest(&p.rep.EndlessHold, wanted, least)
+	}
 	if p.opt.Takeover > 0 && p.rep.Stuck.Length() > int64(p.opt.Takeover) {
 		p.keepStuck()
 	}

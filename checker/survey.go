@@ -24,6 +24,7 @@ type Survey struct {
 type client struct {
 	stream history.Stream
 	sealed bool
+	died   bool
 	last   int64 // its last stamp, or its death
 	runs   []run // of unbroken sequence numbers; only if the history is damaged
 }

@@ -34,7 +34,9 @@ func (p *part) tokens(fit bool) {
 		}
 		c := &p.calls[a.acquire]
 		if c.Fence == 0 {
-			p.breach(MissingToken, a.acquire)
+			if p.rep.NoToken++; !p.opt.TokensMissing {
+				p.breach(MissingToken, a.acquire)
+			}
 			continue
 		}
 		u, from := p.uncertainty(p.client(a)), c.Invoke

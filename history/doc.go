@@ -133,7 +133,8 @@
 // was cut short), clients and keys may be names, stamps may be dates as RFC 3339
 // writes them, calls need no seq (they count as they come), an attempt may be
 // any text that is unique to it, and where it is left out a release, renewal or
-// loss belongs to the client's last acquire of the key. The kinds may also be
+// loss belongs to the client's last acquire of the key that is not over, and is
+// flagged as inferred. The objects may also be those of one array. The kinds may also be
 // called lock, try-lock, unlock and renew, and "ok" is the outcome of a call that
 // did what it is for.
 //

@@ -20,6 +20,8 @@ type History struct {
 	// Clients and Keys have the names of those that the source of the history
 	// names, by number; nil where it numbers them itself.
 	Clients, Keys map[uint32]string
+	// Dates: its source has dates for stamps, and these are nanoseconds since 1970.
+	Dates bool
 }
 
 // Stream is one client's part of a history.

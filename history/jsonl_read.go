@@ -313,6 +313,8 @@ func (p *jsonReader) understand(l *callLine, c *Call) (err error) {
 	o := p.owners.of(c.Client)
 	if l.seq.text == nil {
 		c.Seq = o.next
+	} else if c.Seq != o.next {
+		clear(o.keys) // calls are missing
 	}
 	o.next = c.Seq + 1
 	if p.format {
@@ -439,7 +441,7 @@ func (p *jsonReader) stamp(v jsonValue, to *int64) error {
 		}
 	} else if !p.format {
 		if t, err := time.Parse(time.RFC3339Nano, string(v.text)); err == nil {
-			*to = t.UnixNano()
+			*to, p.h.Dates = t.UnixNano(), true
 			return nil
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,10 +24,12 @@ type checking struct {
 	model   measure.Model
 	explain int // number of the violation to draw; 0: none
 	export  string
+	merge   bool
 }
 
 func (a *app) checkCommand() *cobra.Command {
 	var o checking
+	var trust string
 	cmd := &cobra.Command{
 		Use:   "check DIR|FILE...",
 		Short: "Check a run or any history again",
@@ -43,7 +46,10 @@ lease that can end whenever it is not renewed, which accuses least.
 --format json prints one document per history.
 
 --explain N draws violation N as a timeline. --export writes the history in another format instead of
-judging it.`,
+judging it.
+
+Several files are checked one by one. If they are logs of one history, such as one from each host, add
+--merge: each is then read as if it continued the one before.`,
 		Example: `  lockbench check results/2026-01-31T120000-quick
   lockbench check --model lease --ttl 30s production-lock.jsonl
   lockbench check --model mutex jepsen/store/latest/history.edn --explain 1`,
@@ -61,10 +67,23 @@ judging it.`,
 			if _, ok := exporters()[o.export]; !ok && o.export != "" {
 				return usage(fmt.Errorf("--export %s: want jsonl or edn", o.export))
 			}
+			if o.model.TTL > 0 && o.model.TTL < measure.MinTTL {
+				return usage(fmt.Errorf("--ttl %v proves nothing: clocks of servers are not exact, so the check takes 200ms off; want at least %v, or leave it out", o.model.TTL, measure.MinTTL))
+			}
+			switch trust {
+			case "", "hold":
+			case "lease-end":
+				o.model.TrustLeaseEnd = true
+			default:
+				return usage(fmt.Errorf("--trust %s: want hold or lease-end", trust))
+			}
 			if o.export != "" && (o.explain != 0 || o.format == "json") {
 				return usage(errors.New("--export does not judge the history; leave --explain and --format out"))
 			}
-			return a.check(args, o)
+			if o.merge {
+				return a.checkMerged(cmd.Context(), args, o)
+			}
+			return a.check(cmd.Context(), args, o)
 		},
 	}
 	f := cmd.Flags()
@@ -72,13 +91,15 @@ judging it.`,
 	f.StringVar(&o.model.Kind, "model", "", "guarantee of the lock: "+strings.Join(measure.Models(), ", "))
 	f.DurationVar(&o.model.TTL, "ttl", 0, "for a lease: how long the server keeps it (0: it can end at any time)")
 	f.DurationVar(&o.model.Takeover, "takeover", 0, "longest time that a key may stay free while clients wait (0: do not judge liveness)")
+	f.StringVar(&trust, "trust", "hold", "until when a client acts as the holder: hold (its release or loss) or lease-end (its recorded lease_end)")
 	f.IntVar(&o.explain, "explain", 0, "draw violation N, as numbered by check")
+	f.BoolVar(&o.merge, "merge", false, "the files are logs of one history: check them together")
 	f.StringVar(&o.export, "export", "", "write the history as jsonl or edn instead of judging it")
 	return cmd
 }
 
 // check judges each path; the gravest exit code counts.
-func (a *app) check(paths []string, o checking) error {
+func (a *app) check(ctx context.Context, paths []string, o checking) error {
 	worst := exitOK
 	var errs, unexplained []error
 	for i, path := range paths {
@@ -88,7 +109,7 @@ func (a *app) check(paths []string, o checking) error {
 			}
 			fmt.Fprintf(a.stdout, "%s:\n", path)
 		}
-		switch err := a.checkPath(path, o); {
+		switch err := a.checkPath(ctx, path, o); {
 		case errors.Is(err, errNoViolation):
 			unexplained = append(unexplained, fmt.Errorf("%s: %w", path, err))
 		case err != nil:
@@ -105,15 +126,17 @@ func (a *app) check(paths []string, o checking) error {
 	return errors.Join(errs...)
 }
 
-func (a *app) checkPath(path string, o checking) error {
+func (a *app) checkPath(ctx context.Context, path string, o checking) error {
 	if path == stdinPath {
-		return a.checkStdin(o)
+		return a.checkStdin(ctx, o)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return usage(fmt.Errorf("%w; want a run's folder, a scenario's folder or a history file", err))
 	}
 	switch {
+	case st.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeSocket) != 0:
+		return a.checkPipe(ctx, path, o)
 	case !st.IsDir():
 		return a.checkFile(path, o)
 	case exists(filepath.Join(path, scenario.FileScenario)):

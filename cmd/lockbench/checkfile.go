@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/measure"
@@ -60,19 +62,63 @@ func exporters() map[string]func(*history.Keyed, io.Writer) error {
 // stdinPath means standard input.
 const stdinPath = "-"
 
-// checkStdin judges standard input. It reads all of it first, since only the end of
-// a history shows whether it is complete.
-func (a *app) checkStdin(o checking) (err error) {
+// checkStdin judges standard input.
+func (a *app) checkStdin(ctx context.Context, o checking) error {
+	if isTerminal(a.stdin) {
+		fmt.Fprintln(a.stderr, "lockbench: reading a history from standard input; end it with Ctrl-D")
+	}
+	return a.checkStream(ctx, a.stdin, "standard input", o)
+}
+
+// checkPipe judges a pipe, as a shell gives it for <(...).
+func (a *app) checkPipe(ctx context.Context, path string, o checking) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return usage(err)
+	}
+	defer f.Close() // only read: nothing to lose
+	return a.checkStream(ctx, f, path, o)
+}
+
+// checkMerged judges several logs as one history.
+func (a *app) checkMerged(ctx context.Context, paths []string, o checking) error {
+	var all []io.Reader
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return usage(err)
+		}
+		defer f.Close() // only read: nothing to lose
+		if st, err := f.Stat(); err != nil || st.IsDir() {
+			return usage(fmt.Errorf("--merge takes logs of JSON lines or EDN, and %s is a folder", path))
+		}
+		all = append(all, f, strings.NewReader("\n"))
+	}
+	return a.checkStream(ctx, io.MultiReader(all...), strings.Join(paths, " + "), o)
+}
+
+// checkStream judges what can be read only once. It stores all of it first, since
+// only the end of a history shows whether it is complete.
+func (a *app) checkStream(ctx context.Context, r io.Reader, name string, o checking) (err error) {
 	f, err := os.CreateTemp("", "lockbench-stdin-")
 	if err != nil {
-		return fmt.Errorf("store standard input: %w", err)
+		return fmt.Errorf("store %s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = io.Copy(f, a.stdin)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("store standard input: %w", err)
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(f, r)
+		copied <- err
+	}()
+	select {
+	case err = <-copied:
+	case <-ctx.Done(): // a read may never return
+		return ctx.Err()
 	}
-	return a.checkHistory(f.Name(), "standard input", o)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("store %s: %w", name, err)
+	}
+	return a.checkHistory(f.Name(), name, o)
 }
 
 // judged is the JSON result of a single history.

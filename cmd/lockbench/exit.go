@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -57,6 +58,8 @@ func exitFor(err error) exitCode {
 	case errors.As(err, &u), errors.Is(err, scenario.ErrInvalid), errors.Is(err, history.ErrNoRecords),
 		errors.Is(err, cluster.ErrBinary), errors.Is(err, cluster.ErrSpec), errors.Is(err, run.ErrFolder), errors.Is(err, run.ErrTemp):
 		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
 	default:
 		return exitInternal
 	}

@@ -22,7 +22,13 @@ type Model struct {
 	// Takeover bounds the time that a free and wanted key may stay without a
 	// holder; 0: not known, and liveness is not judged.
 	Takeover time.Duration
+	// TrustLeaseEnd: clients stop at the lease end that they recorded.
+	TrustLeaseEnd bool
 }
+
+// MinTTL is the shortest TTL that can be judged: the rest is within the margin for
+// servers' clocks.
+const MinTTL = serverSlack + serverSlack/100
 
 // The kinds of a Model.
 const (
@@ -36,7 +42,7 @@ const (
 func Models() []string { return []string{ModelMutex, ModelReentrant, ModelReadWrite, ModelLease} }
 
 // Bare judges a history of which nothing else is known but m. Fencing tokens
-// are judged if every grant carries one. Stamps in witnesses count from the
+// are judged if any grant carries one. Stamps in witnesses count from the
 // first call.
 func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
 	d := m.derivation(&k.History)
@@ -47,7 +53,7 @@ func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
 		if d.samples.Start == 0 {
 			d.samples.Start = c.Invoke
 		}
-		if asks(c) && c.Outcome == history.Held {
+		if asks(c) && c.Outcome == history.Held && c.Flags&history.FlagShared == 0 {
 			grants++
 			if c.Fence != 0 {
 				tokens++
@@ -57,8 +63,9 @@ func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
 	if err != nil {
 		return scenario.Safety{}, err
 	}
-	d.info.Fencing = grants > 0 && tokens == grants
+	d.info.Fencing = tokens > 0
 	o := d.promised()
+	o.TokensMissing, o.TrustLeaseEnd = tokens < grants, m.TrustLeaseEnd
 	judge := survey.Judge(o)
 	if err := k.Keys(judge.Open); err != nil {
 		return scenario.Safety{}, err

@@ -30,8 +30,9 @@ func bareWhole(h *history.History, m Model) scenario.Safety {
 			}
 		}
 	}
-	d.info.Fencing = grants > 0 && tokens == grants
+	d.info.Fencing = tokens > 0
 	o := d.promised()
+	o.TokensMissing = tokens < grants
 	d.answers(checker.Check(h, o), o)
 	return d.result.Safety
 }

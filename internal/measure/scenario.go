@@ -115,6 +115,7 @@ type derivation struct {
 	dead      map[uint32]int64 // clients that faults killed, and when
 	last      map[uint32]int64 // see lastStamp
 	lastAsked map[uint32]int64 // by key: until when a living client is known to have waited for it
+	digits    int              // of the stamps in a witness's sentence
 }
 
 // unmeasured notes why a field is null.

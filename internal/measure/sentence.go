@@ -12,14 +12,34 @@ import (
 // Moment prints a stamp as the time since the beginning of the measured window, with
 // enough digits to distinguish the stamps of a witness. Both are on the history's
 // clock.
-func Moment(stamp, window int64) string {
+func Moment(stamp, window int64) string { return moment(stamp, window, 3) }
+
+func moment(stamp, window int64, digits int) string {
 	if stamp < window {
-		return fmt.Sprintf("%.3f s before the window", time.Duration(window-stamp).Seconds())
+		return fmt.Sprintf("%.*f s before the window", digits, time.Duration(window-stamp).Seconds())
 	}
-	return fmt.Sprintf("%.3f s", time.Duration(stamp-window).Seconds())
+	return fmt.Sprintf("%.*f s", digits, time.Duration(stamp-window).Seconds())
 }
 
-func (d *derivation) when(stamp int64) string { return Moment(stamp, d.samples.Start) }
+// when prints a stamp, as the date that the history's source has for it, if any.
+func (d *derivation) when(stamp int64) string {
+	if d.history.Dates {
+		return time.Unix(0, stamp).UTC().Format(time.RFC3339Nano)
+	}
+	return moment(stamp, d.samples.Start, max(3, d.digits))
+}
+
+// digitsOf is how many digits it takes to distinguish the answers of two calls.
+func digitsOf(a, b history.Call) int {
+	gap := max(a.Return-b.Return, b.Return-a.Return)
+	switch {
+	case gap == 0 || gap >= int64(time.Millisecond):
+		return 3
+	case gap >= int64(time.Microsecond):
+		return 6
+	}
+	return 9
+}
 
 // length prints a time with three digits.
 func length(ns int64) string {
@@ -44,6 +64,10 @@ func (d *derivation) sentence(w checker.Witness) string {
 		return history.Call{}
 	}
 	a, b := call(0), call(1)
+	d.digits = 3
+	if len(w.Calls) > 1 {
+		d.digits = digitsOf(a, b)
+	}
 	last := call(len(w.Calls) - 1)
 	var s string
 	switch w.Class {
