@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Dialer opens the connections of one client. They are the system's own: no
-// code of this package handles their data. It is safe for concurrent use, but
+// Dialer opens the connections of one client. They are the system's own, and no
+// code of this package handles their data; through a proxy they only have the
+// server's address as that of their peer. It is safe for concurrent use, but
 // its fields must be set before. The zero value dials directly.
 type Dialer struct {
 	// Source is the local address to dial from; nil lets the system choose. It
@@ -73,8 +74,22 @@ func (d *Dialer) dialThrough(ctx context.Context, network, address string) (net.
 		_ = c.Close()
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	return c, nil
+	return &throughProxy{c.(*net.TCPConn), serverAddr{network, address}}, nil
 }
+
+// throughProxy names the server and not the proxy as its peer: a driver may dial
+// that address again, to cancel a statement for example.
+type throughProxy struct {
+	*net.TCPConn
+	server serverAddr
+}
+
+func (c *throughProxy) RemoteAddr() net.Addr { return c.server }
+
+type serverAddr struct{ network, address string }
+
+func (a serverAddr) Network() string { return a.network }
+func (a serverAddr) String() string  { return a.address }
 
 // askFor is the dialer's side of the request that readRequest reads. The proxy
 // answers with one byte when the connection is there: 0, or an errno.

@@ -58,6 +58,32 @@ func replyLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	}
 }
 
+// A driver that dials its server a second time, to cancel a wait, reaches it through
+// the proxy as well: what the client gave up is definite.
+func TestCancelThroughProxy(t *testing.T) {
+	r, ok := all.Find("postgres/advisory")
+	if !ok {
+		t.Fatal("there is no such recipe")
+	}
+	c := clustertest.Start(t, "postgres", "single")
+	cfg := impls.Config{Addresses: c.Addresses(), Account: c.Account(), Clock: impls.SystemClock(), TTL: 50 * time.Second, Timeout: 20 * time.Second}
+	const key = "cancel"
+	proxy := listen(t)
+	holder, waiter := open(t, r, cfg, &faultnet.Dialer{}, key), open(t, r, cfg, &faultnet.Dialer{Proxy: proxy.Addr()}, key)
+	hold, err := holder.TryAcquire(t.Context(), key, attempt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := waiter.Acquire(ctx, key, attempt()); !errors.Is(err, impls.ErrFailed) {
+		t.Errorf("an acquire that was given up while it waited ended with %v", err)
+	}
+	if err := hold.Release(t.Context()); err != nil {
+		t.Errorf("the release: %v", err)
+	}
+}
+
 func requestLost(t *testing.T, r impls.Recipe, cfg impls.Config) {
 	const key = "request-lost"
 	proxy := listen(t)
