@@ -152,6 +152,9 @@ type Info struct {
 	// without renewals of sessions, whose cost depends on time and not on
 	// acquires. A name that ends in * is a prefix.
 	Requests []string
+	// Renewals is the server counter of the requests that renew its sessions; "" if
+	// no counter has them alone.
+	Renewals string
 	// Takeover bounds the time from the death of a holder to the next grant while a
 	// client waits, for a TTL, without the wait policy's interval. It is nil for
 	// BoundNone: then there may be no next grant.

@@ -215,3 +215,16 @@ func TestSentencesOfOne(t *testing.T) {
 		t.Errorf("not as expected, and a doubt: %+v", got)
 	}
 }
+
+// A recipe that renews has its requests per acquire with renewals and without.
+func TestRequestsWithoutRenewal(t *testing.T) {
+	requests, renewals := 8.5, 6.8
+	of := func(recipe, bound string, renewals *float64) scenario.Result {
+		return scenario.Result{Recipe: recipe, Status: scenario.StatusDone, Bound: bound, Clients: 1, Repeat: 1, Workload: scenario.Load{Kind: scenario.HotKey}, RequestsPerAcquire: &requests, RenewalsPerAcquire: renewals}
+	}
+	es := experiments([]result{of("redis/watchdog", "ttl", &renewals), of("etcd/mutex", "session", &renewals), of("redis/token", "ttl", nil)})
+	want := []string{"Requests per acquire with the cost of renewal: redis/watchdog 8.50, 1.70 without renewal and etcd/mutex 15.30, 8.50 without renewal."}
+	if got := renewalLine(es[0]); strings.Join(got, "|") != want[0] {
+		t.Errorf("%q", got)
+	}
+}

@@ -188,9 +188,35 @@ func (b *builder) cost(es []*experiment) section {
 			return []cell{b.cell(rs, "requests per acquire", mRequests()), b.cell(rs, "server CPU", mServerCPU()),
 				b.cell(rs, "client CPU", mClientCPU()), {Text: count(held)}, {Text: count(busy)}, {Text: count(failed)}, counter(unknown, warn)}
 		})
+		t.Below = renewalLine(e)
 		s.Tables = append(s.Tables, t)
 	}
 	return s
+}
+
+// renewalLine states the requests per acquire with renewals and without, for the
+// recipes that renew.
+func renewalLine(e *experiment) []string {
+	var parts []string
+	for _, name := range e.rows {
+		rs := e.of(name)
+		renewals := statOf(rs, func(r result) (float64, bool) {
+			if r.RenewalsPerAcquire == nil {
+				return 0, false
+			}
+			return *r.RenewalsPerAcquire, true
+		})
+		all := statOf(rs, mRequests().get)
+		if renewals.n == 0 || all.n == 0 {
+			continue
+		}
+		with, without := all.med, all.med-renewals.med
+		if done(rs)[0].Bound != "ttl" {
+			with, without = all.med+renewals.med, all.med // the renewals of a session are not in the requests
+		}
+		parts = append(parts, fmt.Sprintf("%s %s, %s without renewal", name, fixed2(with), fixed2(without)))
+	}
+	return listed("Requests per acquire with the cost of renewal", parts)
 }
 
 // openLoop: what became of the arrivals, and response times.

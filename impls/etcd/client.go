@@ -31,6 +31,7 @@ func describe(i impls.Info) impls.Info {
 	i.Topologies = []string{"single", "quorum"}
 	i.RoundTrips = 2
 	i.Requests = []string{"Txn", "Range", "DeleteRange", "Watch"}
+	i.Renewals = "LeaseKeepAlive"
 	// The server looks for expired leases twice a second, and revokes them with a
 	// write.
 	i.Takeover = func(ttl time.Duration) time.Duration { return ttl + time.Second }

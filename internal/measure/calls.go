@@ -151,6 +151,7 @@ type totals struct {
 
 	tries, acquired, busy, failed int64
 	releases                      int64 // that were confirmed in the window
+	renewed                       int64 // renewals by the recipe itself, between the same readings
 	counted                       int64 // grants between the two readings of the servers' counters
 	begun                         int64 // acquires of arrivals that were due in the window
 	free                          idleTime
@@ -195,6 +196,9 @@ func (t *totals) lease(c *history.Call) {
 	case t.d.info.Bound != impls.BoundTTL:
 	case c.LeaseEnd == 0 && c.Outcome == history.Extended:
 		delete(t.leaseEnds, c.Attempt)
+		if t.d.counting(c.Return) {
+			t.renewed++
+		}
 	case c.LeaseEnd != 0 && (c.Outcome == history.Held || c.Outcome == history.Extended):
 		t.leaseEnds[c.Attempt] = max(c.LeaseEnd, t.leaseEnds[c.Attempt])
 	case c.Kind == history.KindRelease, c.Kind == history.KindCleanup, c.Kind == history.KindLost:
@@ -218,7 +222,7 @@ func (t *totals) asked(c *history.Call) {
 	if c.Intended >= d.samples.Start {
 		t.begun++
 	}
-	if held && c.Return >= d.samples.CountedFrom && c.Return < d.samples.CountedTo {
+	if held && d.counting(c.Return) {
 		t.counted++
 	}
 	// A grant counts here no matter when it was requested: a client may have

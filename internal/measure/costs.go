@@ -30,6 +30,7 @@ func (d *derivation) costs() {
 	}
 	requests := servers
 	var sum, cpu int64
+	renewals := d.totals.renewed // of leases; the counters below have those of sessions
 	if requests == "" {
 		counters, matched := false, false
 		for _, s := range d.samples.Servers {
@@ -39,6 +40,9 @@ func (d *derivation) costs() {
 				if d.info.Counts(name) {
 					matched = true
 					sum += n
+				}
+				if name == d.info.Renewals {
+					renewals += n
 				}
 			}
 		}
@@ -51,6 +55,9 @@ func (d *derivation) costs() {
 	}
 	if requests == "" {
 		r.RequestsPerAcquire = ptr(float64(sum) / float64(counted))
+		if renewals > 0 || d.info.Renewals != "" {
+			r.RenewalsPerAcquire = ptr(float64(renewals) / float64(counted))
+		}
 	} else {
 		d.unmeasured("requests_per_acquire", "%s", requests)
 	}
@@ -113,6 +120,16 @@ func (d *derivation) woken() {
 	default:
 		d.result.WokenPerRelease = ptr(float64(woken) / float64(d.totals.releases))
 	}
+}
+
+// counting reports whether a stamp lies between the two readings of the servers'
+// counters.
+func (d *derivation) counting(at int64) bool {
+	from, to := d.samples.CountedFrom, d.samples.CountedTo
+	if from == 0 || to <= from {
+		return d.within(at)
+	}
+	return at >= from && at < to
 }
 
 // countedGrants are those between the two readings of the servers' counters.

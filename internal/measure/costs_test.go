@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/impls"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -40,6 +42,34 @@ func TestRequestsNotCounted(t *testing.T) {
 		s.in.samples.CountedFrom, s.in.samples.CountedTo = start, start+sec
 		if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU == nil || !strings.Contains(r.Unmeasured["requests_per_acquire"], want) {
 			t.Errorf("%v: %v, %q", counters, r.RequestsPerAcquire, r.Unmeasured["requests_per_acquire"])
+		}
+	}
+}
+
+// TestRenewalsAreCounted: those of a session by the server's counter for them, those
+// of a lease by the history.
+func TestRenewalsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		bound impls.Bound
+		want  float64
+	}{{impls.BoundSession, 3}, {impls.BoundTTL, 1}} {
+		info := leased()
+		info.Bound = c.bound
+		if c.bound == impls.BoundSession {
+			info.Renewals = "keepalive"
+		}
+		s := newStory(info, 1)
+		for i := range 2 {
+			at, id := float64(1000*i), string(rune('a'+i))
+			s.call(0, id, history.KindAcquire, history.Held, at, at+10)
+			s.call(0, id, history.KindExtend, history.Extended, at+100, at+110)
+			s.call(0, id, history.KindRelease, history.Released, at+200, at+210)
+		}
+		s.in.samples.Servers = []scenario.ServerSample{{Node: "n", CPUNS: 4 * ms, Counters: map[string]int64{"set": 6, "keepalive": 6}}}
+		s.in.samples.CountedFrom, s.in.samples.CountedTo = start, start+3*sec
+		r := s.result()
+		if r.RequestsPerAcquire == nil || *r.RequestsPerAcquire != 3 || r.RenewalsPerAcquire == nil || *r.RenewalsPerAcquire != c.want {
+			t.Errorf("%s: requests %v, renewals %v", c.bound, r.RequestsPerAcquire, r.RenewalsPerAcquire)
 		}
 	}
 }

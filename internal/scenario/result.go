@@ -84,23 +84,26 @@ type Result struct {
 	Clients     int               `json:"clients"`
 	DurationNS  int64             `json:"duration_ns"` // of the measured window
 
-	Acquired           int64     `json:"acquired"` // grants of acquires that began after the warm-up, returned within the window
-	Failed             int64     `json:"failed"`   // acquires that ended without the lock, definitely; includes Busy
-	Busy               int64     `json:"busy"`     // tries that returned busy
-	Unknown            int64     `json:"unknown"`  // calls whose outcome stayed unknown
-	Settled            int64     `json:"settled"`  // acquires of unknown outcome that a clean-up confirmed as not held
-	Throughput         *float64  `json:"throughput_per_s"`
-	TriesPerSecond     *float64  `json:"tries_per_s"` // tries answered, held or busy
-	PerSecond          []int64   `json:"acquired_per_second"`
-	Acquire            *Latency  `json:"acquire_ns"`  // service time: from the invoke to the grant
-	Response           *Latency  `json:"response_ns"` // from the intended start to the grant
-	Release            *Latency  `json:"release_ns"`
-	Handoff            *Latency  `json:"handoff_ns"` // release sent to the next grant, where the holder changed
-	HoldNS             *Latency  `json:"hold_ns"`
-	FairnessJain       *float64  `json:"fairness_jain"`
-	PerClientMin       *int64    `json:"acquired_per_client_min"`
-	PerClientMax       *int64    `json:"acquired_per_client_max"`
-	RequestsPerAcquire *float64  `json:"requests_per_acquire"`
+	Acquired           int64    `json:"acquired"` // grants of acquires that began after the warm-up, returned within the window
+	Failed             int64    `json:"failed"`   // acquires that ended without the lock, definitely; includes Busy
+	Busy               int64    `json:"busy"`     // tries that returned busy
+	Unknown            int64    `json:"unknown"`  // calls whose outcome stayed unknown
+	Settled            int64    `json:"settled"`  // acquires of unknown outcome that a clean-up confirmed as not held
+	Throughput         *float64 `json:"throughput_per_s"`
+	TriesPerSecond     *float64 `json:"tries_per_s"` // tries answered, held or busy
+	PerSecond          []int64  `json:"acquired_per_second"`
+	Acquire            *Latency `json:"acquire_ns"`  // service time: from the invoke to the grant
+	Response           *Latency `json:"response_ns"` // from the intended start to the grant
+	Release            *Latency `json:"release_ns"`
+	Handoff            *Latency `json:"handoff_ns"` // release sent to the next grant, where the holder changed
+	HoldNS             *Latency `json:"hold_ns"`
+	FairnessJain       *float64 `json:"fairness_jain"`
+	PerClientMin       *int64   `json:"acquired_per_client_min"`
+	PerClientMax       *int64   `json:"acquired_per_client_max"`
+	RequestsPerAcquire *float64 `json:"requests_per_acquire"`
+	// RenewalsPerAcquire are the requests that renewed leases. RequestsPerAcquire
+	// includes those of a lease (bound ttl), not those of a session.
+	RenewalsPerAcquire *float64  `json:"renewals_per_acquire,omitempty"`
 	ClientCPU          *float64  `json:"client_cpu_s_per_1000"` // CPU seconds of the workers per 1000 acquires
 	ServerCPU          *float64  `json:"server_cpu_s_per_1000"`
 	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while a client waited for one
