@@ -55,7 +55,7 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// TestTimeoutAmongMasters: the outcome of several masters tells of a timeout.
+// TestTimeoutAmongMasters: an outcome shows that one of several masters timed out.
 func TestTimeoutAmongMasters(t *testing.T) {
 	held, slow := impls.ErrBusy, impls.NotSent(context.DeadlineExceeded)
 	for _, row := range []struct {
