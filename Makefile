@@ -56,14 +56,14 @@ release: ## static binaries for all platforms and their checksums, in bin/releas
 	done
 	cd $(BIN)/release && sha256sum lockbench-* >sha256sums
 
-lint: ## gofmt, go vet, staticcheck, plain English, and a build for macOS
+lint: ## gofmt, go vet, staticcheck, plain English, and the types on macOS
 	@unformatted=$$(gofmt -l *.go */) || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	# With -race, as the tests are compiled: they need the same packages.
 	$(GO) vet -race ./...
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install $(STATICCHECK)
 	GOFLAGS="$$GOFLAGS -race" $(BIN)/staticcheck ./...
 	$(GO) run ./tools/plainenglish
-	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	$(GO) run ./tools/typecheck darwin/arm64
 
 fuzz: ## a short run of every fuzz target; FUZZTIME=1m for longer ones
 	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed 's|/[^/]*:func | |' | sort -u | while read -r dir target; do \

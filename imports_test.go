@@ -46,6 +46,7 @@ var layers = []string{
 	"internal/printable",
 	"internal/testenv",
 	"tools/plainenglish",
+	"tools/typecheck",
 }
 
 // forbidden lists what some packages may not import although it stands below
