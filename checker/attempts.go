@@ -31,6 +31,7 @@ type attempt struct {
 	cleaned       int32  // the confirmed clean-up that returned first
 	absent        int32  // the lost answer whose call was sent last
 	leaseEnd      int64  // until which its client relied on it; 0: not recorded, endUnknown: renewed
+	grantEnd      int64  // the same, by the acquire's answer; 0: not recorded
 
 	releaseUnknown bool // the outcome of a release or clean-up is unknown
 	malformed      bool
@@ -163,6 +164,9 @@ const endUnknown = int64(-1)
 
 // lease takes the end of the lease from a grant or a renewal. Calls come in any order.
 func (a *attempt) lease(o history.Outcome, end int64) {
+	if o == history.Held {
+		a.grantEnd = end
+	}
 	switch {
 	case o != history.Held && o != history.Extended || a.leaseEnd == endUnknown:
 	case end != 0:

@@ -208,6 +208,7 @@ func (p *part) answers(a *attempt) {
 	if a.also {
 		return
 	}
+	p.late(a)
 	if a.contradicted {
 		p.breach(FalseDefinite, a.acquire, a.confirmed)
 	}

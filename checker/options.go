@@ -36,6 +36,12 @@ type Options struct {
 	// no client holds the lock: the attempt has a place in a queue, or holds some
 	// of the servers.
 	TriesYield bool
+	// AcquireLimit is the longest time that an acquire may take by the client's own
+	// limit, requests that were under way included. 0: unknown.
+	AcquireLimit time.Duration
+	// LeaseEndsDoubtful: the lease ends that clients recorded prove nothing, since their
+	// clocks were set or it is not known how they were made.
+	LeaseEndsDoubtful bool
 	// Takeover bounds the time that a free and wanted key may stay without a
 	// holder. 0: unknown, and liveness is not judged.
 	Takeover time.Duration

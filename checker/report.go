@@ -47,13 +47,17 @@ const (
 	FalseDefinite Class = "false-definite"
 	// UnexplainedBusy: a try returned busy while no client can have held the lock.
 	UnexplainedBusy Class = "unexplained-busy"
+	// LateGrant: an acquire returned held after its own lease had ended.
+	LateGrant Class = "late-grant"
+	// LateAnswer: an acquire returned long after the limit that its client had set.
+	LateAnswer Class = "late-answer"
 	// MissingToken: a grant without a token, of a lock with fencing.
 	MissingToken Class = "missing-token"
 )
 
 // classes lists all classes, in the order of reports.
 var classes = [...]Class{
-	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, StuckKey,
+	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, LateGrant, LateAnswer, StuckKey,
 }
 
 // NoKnownCause is the cause of a violation that no suspect explains.

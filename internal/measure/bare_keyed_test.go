@@ -32,7 +32,7 @@ func bareWhole(h *history.History, m Model) scenario.Safety {
 	}
 	d.info.Fencing = tokens > 0
 	o := d.promised()
-	o.TokensMissing = tokens < grants
+	o.TokensMissing, o.LeaseEndsDoubtful = tokens < grants, true
 	d.answers(checker.Check(h, o), o)
 	return d.result.Safety
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockbench/lockbench/checker"
@@ -49,6 +50,11 @@ func (d *derivation) promised() checker.Options {
 
 		End: d.samples.End, Paused: d.paused(), Died: d.deathList(), Suspects: d.suspects(),
 		FaultMissed: d.missed, Incomplete: d.incomplete(),
+		LeaseEndsDoubtful: slices.ContainsFunc(d.faults, func(f fault) bool { return f.what.OnClient() && f.what.About().Name == "clock" }),
+	}
+	if limit := s.Workload.AcquireLimit.D(); limit > 0 {
+		// The request under way ends by its own timeout, and so does its clean-up.
+		o.AcquireLimit = limit + 2*s.Timeout.D() + takeoverSlack
 	}
 	if info.Bound == impls.BoundTTL {
 		o.TTL, o.Slack = s.TTL.D(), serverSlack

@@ -99,6 +99,11 @@ func (d *derivation) sentence(w checker.Witness) string {
 	case checker.TokenRegression:
 		s = fmt.Sprintf("%s was granted %s at %s with token %d, and %s at %s with token %d, which is not greater",
 			d.client(a.Client), key, d.when(a.Return), a.Fence, d.client(b.Client), d.when(b.Return), b.Fence)
+	case checker.LateGrant:
+		s = fmt.Sprintf("%s's %s of %s returned held at %s, although its lease had ended at %s", d.client(a.Client), a.Kind, key, d.when(a.Return), d.when(a.LeaseEnd))
+	case checker.LateAnswer:
+		s = fmt.Sprintf("%s's %s of %s at %s had a limit of %s and returned %s after %s", d.client(a.Client), a.Kind, key, d.when(a.Invoke),
+			length(int64(d.scenario.Workload.AcquireLimit)), a.Outcome, length(a.Return-a.Invoke))
 	case checker.MissingToken:
 		s = fmt.Sprintf("%s was granted %s at %s without a fencing token", d.client(a.Client), key, d.when(a.Return))
 	case checker.LostUpdate:

@@ -1,0 +1,33 @@
+package checker
+
+import "time"
+
+// answerMargin is how late an answer may be without being the lock's fault: the
+// client stamps it a moment after the lock gave it.
+const answerMargin = 200 * time.Millisecond
+
+// late judges when an acquire was answered: a grant whose lease is over is none, and
+// a client that set a limit wants an answer soon after it. The time in which the
+// client could not run does not count: it may have stopped between the lock's answer
+// and its stamp.
+func (p *part) late(a *attempt) {
+	c := &p.calls[a.acquire]
+	if a.inner || returned(c) == forever {
+		return
+	}
+	if !p.opt.LeaseEndsDoubtful && a.held(p.calls) && a.grantEnd > 0 && p.awake(c, a.grantEnd) > int64(answerMargin) {
+		p.breach(LateGrant, a.acquire)
+	}
+	if limit := int64(p.opt.AcquireLimit); limit > 0 && p.awake(c, c.Invoke+limit) > int64(answerMargin) {
+		p.breach(LateAnswer, a.acquire)
+	}
+}
+
+// awake is how long the client of c could run between a moment and c's return.
+func (p *part) awake(c *call, from int64) (sum int64) {
+	from = max(from, c.Invoke)
+	for _, x := range without([]stretch{{from, max(from, c.Return)}}, p.pauses[c.Client]) {
+		sum += x.to - x.from
+	}
+	return sum
+}
