@@ -33,8 +33,9 @@ func (j *Judge) Report() Report {
 			breached[cause] += n
 		}
 		for class, list := range p.kept {
-			if class == StuckKey {
-				if r.Stuck.Key == key { // of the longest period only
+			if class == StuckKey || class == ShutOut {
+				// Of the longest period only.
+				if class == StuckKey && r.Stuck.Key == key || class == ShutOut && r.ShutOut.Key == key {
 					kept[class] = list
 				}
 				continue
@@ -58,6 +59,7 @@ func (j *Judge) Report() Report {
 	r.Verdict, r.Promise, r.Liveness = j.verdict(&r), j.promise(&r), j.liveness(&r)
 	if r.Liveness.Value != Stuck {
 		delete(kept, StuckKey)
+		delete(kept, ShutOut)
 	}
 	for _, class := range classes {
 		r.Witnesses = append(r.Witnesses, kept[class]...)
@@ -89,6 +91,9 @@ func (r *Report) add(x *Report) {
 	}
 	if x.Stuck.Length() > r.Stuck.Length() {
 		r.Stuck = x.Stuck
+	}
+	if x.ShutOut.Length() > r.ShutOut.Length() {
+		r.ShutOut = x.ShutOut
 	}
 	if x.EndlessHold.Length() > r.EndlessHold.Length() {
 		r.EndlessHold = x.EndlessHold
@@ -203,6 +208,10 @@ func (j *Judge) liveness(r *Report) Answer {
 		return Answer{Unknown, r.contradiction()}
 	case longest > j.opt.Takeover:
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
+	case r.ShutOut.Granted > 0:
+		s := r.ShutOut
+		return Answer{Stuck, fmt.Sprintf("client %d was shut out from key %d for %v, the bound is %v: %s in vain, and others were granted it %d times meanwhile",
+			s.Client, s.Key, time.Duration(s.Length()), j.opt.Takeover, count(int64(s.Acquires), "acquire was", "acquires in a row were"), s.Granted)}
 	case j.opt.Incomplete != "":
 		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
 	case r.Grants == 0:

@@ -20,7 +20,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		for _, o := range []Options{
 			{}, {Leased: true, TTL: 40, Fencing: true, Takeover: 20}, {Leased: true}, {Reentrant: true, Died: []Death{{1, 100}}},
-			{Leased: true, Reentrant: true, TTL: 40}, {TriesYield: true, Fencing: true},
+			{Leased: true, Reentrant: true, TTL: 40}, {TriesYield: true, Fencing: true}, {Takeover: 20, JudgeClients: true, AcquireLimit: 30},
 		} {
 			r := Check(h, o)
 			orderIsIdle(t, h, o, r)

@@ -96,6 +96,7 @@ func (p *part) judge() {
 	counted.Wait()
 	p.breaches()
 	p.stuck(held, least)
+	p.shutOut(holds)
 	p.damaged()
 }
 

@@ -42,6 +42,10 @@ type Options struct {
 	// LeaseEndsDoubtful: the lease ends that clients recorded prove nothing, since their
 	// clocks were set or it is not known how they were made.
 	LeaseEndsDoubtful bool
+	// JudgeClients: liveness is judged for each client too. An acquire that fails within
+	// GivesUpAfter was not given up by its client; 0: clients never give up.
+	JudgeClients bool
+	GivesUpAfter time.Duration
 	// Takeover bounds the time that a free and wanted key may stay without a
 	// holder. 0: unknown, and liveness is not judged.
 	Takeover time.Duration

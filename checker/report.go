@@ -23,12 +23,13 @@ type Answer struct {
 type Class string
 
 // The classes. Overlap, LostUpdate and StaleWrite decide the verdict; StuckKey
-// decides the liveness; the others are breaches of the guarantee.
+// and ShutOut decide the liveness; the others are breaches of the guarantee.
 const (
 	Overlap    Class = "overlap"     // two clients held the key at once
 	LostUpdate Class = "lost-update" // the register accepted more increments than its value shows
 	StaleWrite Class = "stale-write" // a write with an outdated token was accepted
 	StuckKey   Class = "stuck"       // free and wanted, but not granted
+	ShutOut    Class = "shut-out"    // granted to others, and to one client no more
 
 	// DoubleHold: the lock's own answers prove that two attempts held at once.
 	DoubleHold Class = "double-hold"
@@ -57,7 +58,7 @@ const (
 
 // classes lists all classes, in the order of reports.
 var classes = [...]Class{
-	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, LateGrant, LateAnswer, StuckKey,
+	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, LateGrant, LateAnswer, StuckKey, ShutOut,
 }
 
 // NoKnownCause is the cause of a violation that no suspect explains.
@@ -109,6 +110,9 @@ type Report struct {
 	// EndlessHold is the longest such period if a hold without an end in the record
 	// was over at once. It makes no key stuck either.
 	EndlessHold StuckPeriod
+	// ShutOut is the longest time in which one client asked for a key in vain while
+	// others were granted it.
+	ShutOut ShutOutPeriod
 
 	Causes    []Cause
 	Witnesses []Witness

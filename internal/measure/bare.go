@@ -66,6 +66,7 @@ func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
 	d.info.Fencing = tokens > 0
 	o := d.promised()
 	o.TokensMissing, o.TrustLeaseEnd, o.LeaseEndsDoubtful = tokens < grants, m.TrustLeaseEnd, !m.TrustLeaseEnd
+	o.JudgeClients = false // their limits are not known
 	judge := survey.Judge(o)
 	if err := k.Keys(judge.Open); err != nil {
 		return scenario.Safety{}, err

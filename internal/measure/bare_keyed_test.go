@@ -33,6 +33,7 @@ func bareWhole(h *history.History, m Model) scenario.Safety {
 	d.info.Fencing = tokens > 0
 	o := d.promised()
 	o.TokensMissing, o.LeaseEndsDoubtful = tokens < grants, true
+	o.JudgeClients = false
 	d.answers(checker.Check(h, o), o)
 	return d.result.Safety
 }

@@ -52,6 +52,8 @@ func (d *derivation) promised() checker.Options {
 		FaultMissed: d.missed, Incomplete: d.incomplete(),
 		LeaseEndsDoubtful: slices.ContainsFunc(d.faults, func(f fault) bool { return f.what.OnClient() && f.what.About().Name == "clock" }),
 	}
+	// The limits of a churn are drawn anew for each acquire, and are not recorded.
+	o.JudgeClients, o.GivesUpAfter = s.Workload.Kind != scenario.Churn, s.Workload.AcquireLimit.D()
 	if limit := s.Workload.AcquireLimit.D(); limit > 0 {
 		// The request under way ends by its own timeout, and so does its clean-up.
 		o.AcquireLimit = limit + 2*s.Timeout.D() + takeoverSlack

@@ -125,6 +125,11 @@ func (d *derivation) sentence(w checker.Witness) string {
 		if len(w.Calls) > 1 {
 			s += "; " + d.leftTaken(w.Calls[1:])
 		}
+	case checker.ShutOut:
+		s = fmt.Sprintf("%s asked for %s from %s to %s and was not granted it, while others were", d.client(a.Client), key, d.when(w.From), d.when(w.To))
+		if w.Count > 1 {
+			s += fmt.Sprintf("; %d acquires in a row failed", w.Count)
+		}
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
