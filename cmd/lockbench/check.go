@@ -46,7 +46,7 @@ lease that can end whenever it is not renewed, which accuses least.
 --format json prints one document per history.
 
 --explain N draws violation N as a timeline. --export writes the history in another format instead of
-judging it.
+judging it; trace is for a viewer such as Perfetto or speedscope, with the faults of the scenario.
 
 Several files are checked one by one. If they are logs of one history, such as one from each host, add
 --merge: each is then read as if it continued the one before.`,
@@ -65,7 +65,7 @@ Several files are checked one by one. If they are logs of one history, such as o
 				return usage(errors.New("--ttl, --takeover and --explain must not be negative"))
 			}
 			if _, ok := exporters()[o.export]; !ok && o.export != "" {
-				return usage(fmt.Errorf("--export %s: want jsonl or edn", o.export))
+				return usage(fmt.Errorf("--export %s: want jsonl, edn or trace", o.export))
 			}
 			if o.model.TTL > 0 && o.model.TTL < measure.MinTTL {
 				return usage(fmt.Errorf("--ttl %v proves nothing: clocks of servers are not exact, so the check takes 200ms off; want at least %v, or leave it out", o.model.TTL, measure.MinTTL))
@@ -94,7 +94,7 @@ Several files are checked one by one. If they are logs of one history, such as o
 	f.StringVar(&trust, "trust", "hold", "until when a client acts as the holder: hold (its release or loss) or lease-end (its recorded lease_end)")
 	f.IntVar(&o.explain, "explain", 0, "draw violation N, as numbered by check")
 	f.BoolVar(&o.merge, "merge", false, "the files are logs of one history: check them together")
-	f.StringVar(&o.export, "export", "", "write the history as jsonl or edn instead of judging it")
+	f.StringVar(&o.export, "export", "", "write the history as jsonl, edn or trace instead of judging it")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/scenario"
+	"github.com/lockbench/lockbench/reports"
 )
 
 // checkFile judges one history by its raw verdict. The recipe is known from the
@@ -42,7 +43,7 @@ func (a *app) checkHistory(path, name string, o checking) (err error) {
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	if o.export != "" {
-		return exporters()[o.export](k, a.stdout)
+		return exporters()[o.export](k, filepath.Dir(path), a.stdout)
 	}
 	s, err := measure.Bare(k, o.model)
 	if err != nil {
@@ -55,8 +56,19 @@ func (a *app) checkHistory(path, name string, o checking) (err error) {
 // large allocations, so that collecting is cheap and garbage is not.
 const lowGarbage = 10
 
-func exporters() map[string]func(*history.Keyed, io.Writer) error {
-	return map[string]func(*history.Keyed, io.Writer) error{"jsonl": (*history.Keyed).WriteJSONL, "edn": (*history.Keyed).WriteEDN}
+// exporters write a history of a folder in other formats.
+func exporters() map[string]func(k *history.Keyed, dir string, w io.Writer) error {
+	return map[string]func(*history.Keyed, string, io.Writer) error{
+		"jsonl": func(k *history.Keyed, _ string, w io.Writer) error { return k.WriteJSONL(w) },
+		"edn":   func(k *history.Keyed, _ string, w io.Writer) error { return k.WriteEDN(w) },
+		"trace": func(k *history.Keyed, dir string, w io.Writer) error {
+			faults, _, err := scenario.ReadFaults(dir)
+			if err != nil {
+				return err
+			}
+			return reports.WriteTrace(w, k, faults)
+		},
+	}
 }
 
 // stdinPath means standard input.

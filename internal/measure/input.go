@@ -1,9 +1,6 @@
 package measure
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -71,8 +68,13 @@ func read(dir string, info impls.Info, opt Options) (in *input, err error) {
 	if in.samples.End < in.samples.Start {
 		return nil, fmt.Errorf("%s: the window ends before it starts", scenario.FileSamples)
 	}
-	if err := in.readFaults(filepath.Join(dir, scenario.FileFaults)); err != nil {
+	events, damage, err := scenario.ReadFaults(dir)
+	if err != nil {
 		return nil, err
+	}
+	in.events = events
+	if damage != "" {
+		in.doubts = append(in.doubts, damage)
 	}
 	return in, in.readEnvironment(environment)
 }
@@ -99,35 +101,6 @@ func (in *input) guessWindow(from, to int64) {
 		in.samples.ClockUncertaintyNS = max(in.samples.ClockUncertaintyNS, s.ClockUncertainty)
 	}
 	in.doubts = append(in.doubts, "the measured window is taken from the history, for the run died before it noted it")
-}
-
-// readFaults reads the fault log up to the first line that makes no sense: a
-// run that died may have left half a line.
-func (in *input) readFaults(path string) error {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the fault log: %w", err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		var e scenario.FaultEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			in.doubts = append(in.doubts, fmt.Sprintf("%s is readable up to line %d only: %v", scenario.FileFaults, n-1, err))
-			return nil
-		}
-		in.events = append(in.events, e)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read the fault log: %w", err)
-	}
-	return nil
 }
 
 // readEnvironment fills in what the caller did not give.

@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,6 +21,28 @@ func ReadJSON(path string, v any) error {
 		return fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return nil
+}
+
+// ReadFaults reads the fault log of a scenario's folder, if it has one, up to the first
+// line that cannot be parsed: a run that died may have left half a line. Damage says
+// how far it is readable.
+func ReadFaults(dir string) (list []FaultEvent, damage string, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, FileFaults))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("read the fault log: %w", err)
+	}
+	n := 0
+	for line := range bytes.Lines(data) {
+		if n++; len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e FaultEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return list, fmt.Sprintf("%s is readable up to line %d only: %v", FileFaults, n-1, err), nil
+		}
+		list = append(list, e)
+	}
+	return list, "", nil
 }
 
 // The names of the files in a run's folder; those of a scenario stand in
