@@ -118,7 +118,7 @@ func (f *fault) apply(ctx context.Context, in *injection, clients []uint32, addr
 }
 
 // adds puts together what several rules did.
-func (in *injection) adds(e Effect) {
+func (in *injection) adds(e faultnet.Effect) {
 	if in.effect == nil {
 		in.effect = &scenario.WireEffect{}
 	}

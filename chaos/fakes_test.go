@@ -129,19 +129,19 @@ func (w fakeWires) Apply(_ context.Context, id string, clients []uint32, address
 }
 
 // Lift fails, as the real one does, when its context has ended.
-func (w fakeWires) Lift(ctx context.Context, id string) (Effect, error) {
+func (w fakeWires) Lift(ctx context.Context, id string) (faultnet.Effect, error) {
 	err := w.note("lift %s", id)
 	err = errors.Join(err, ctx.Err())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.effects == nil || len(*w.effects) == 0 {
-		return Effect{}, err
+		return faultnet.Effect{}, err
 	}
 	e := (*w.effects)[0]
 	if len(*w.effects) > 1 {
 		*w.effects = (*w.effects)[1:]
 	}
-	return Effect{Effect: e}, err
+	return e, err
 }
 
 func (w fakeWires) Peers(context.Context, uint32) ([]string, error) { return w.peers, w.note("peers") }

@@ -100,7 +100,7 @@ func (f *fault) surround(ctx context.Context, in *injection, needsLinks bool) er
 func (f *fault) cutLinks(ctx context.Context, in *injection) (how string, err error) {
 	away := func(ctx context.Context) error {
 		effect, err := f.Servers.LiftLinks(ctx, f.id)
-		in.adds(Effect{Effect: effect})
+		in.adds(effect)
 		return err
 	}
 	err = in.do("the links between the servers are joined", away, func() error {

@@ -83,19 +83,12 @@ type Wires interface {
 	Apply(ctx context.Context, id string, clients []uint32, addresses []string, rule faultnet.Rule) (how string, err error)
 	// Lift removes the rule that Apply put, and returns its effect. Clients that
 	// are dead by now need not answer.
-	Lift(ctx context.Context, id string) (Effect, error)
+	Lift(ctx context.Context, id string) (faultnet.Effect, error)
 	// Peers are the addresses that a client is connected to now.
 	Peers(ctx context.Context, client uint32) ([]string, error)
 	// Skew sets a client's clock ahead by so much (behind if negative) of the
 	// machine's; 0 sets it right.
 	Skew(ctx context.Context, client uint32, by time.Duration) error
-}
-
-// Effect is what a rule of the wire did; Packets counts those that the kernel
-// dropped, where it did.
-type Effect struct {
-	faultnet.Effect
-	Packets int64
 }
 
 // Journal lists, where it survives this process, the faults to heal if this

@@ -47,6 +47,7 @@ type containers struct {
 
 	mu      sync.Mutex
 	started []*container.Container
+	cuts    map[string]*linkCut // in force, by id
 }
 
 func newContainers(ctx context.Context, run *supervise.Run, spec Spec) (*containers, error) {
@@ -153,8 +154,11 @@ func (p *containers) start(ctx context.Context, n *Node, cmd supervise.Command) 
 		r.Binds[passwd] = "/etc/passwd:ro"
 	}
 	c, err := p.launch(ctx, r)
+	if err == nil {
+		err = p.cutAgain(c, r.Address)
+	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, err // close removes the container
 	}
 	return c, 1, nil
 }
@@ -199,9 +203,7 @@ func notInContainers(t backend.Topology, ability string) string {
 	switch {
 	case ability == scenario.AbilityClock:
 		return "the library that sets a server's clock is built for this machine, and not for the image"
-	case ability == scenario.AbilityLinks && !t.Keeper:
-		return "the links between servers in containers cannot be cut in this version"
-	case ability == scenario.AbilityLinks:
+	case ability == scenario.AbilityLinks && t.Keeper:
 		return "in containers the keeper reaches a server from the same address as its clients, so that it cannot be cut off with the other servers"
 	}
 	return ""

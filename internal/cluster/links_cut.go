@@ -20,6 +20,9 @@ func (c *Cluster) CutLinks(ctx context.Context, id string, side []int, rule faul
 	if err := c.cutLinks(ctx, id, side, rule); err != nil {
 		return "", fmt.Errorf("cut links of %s: %w", c.spec.Backend, err)
 	}
+	if c.spec.Containers != nil {
+		return "packets between containers dropped by the kernel", nil
+	}
 	return "proxies between servers", nil
 }
 
@@ -27,7 +30,8 @@ func (c *Cluster) cutLinks(ctx context.Context, id string, side []int, rule faul
 	if err := noLinks(c.servers.Topology); err != nil {
 		return err
 	}
-	if c.links == nil {
+	cuts, inContainers := c.place.(*containers)
+	if c.links == nil && !inContainers {
 		return fmt.Errorf("%w: they do not run through proxies: start the cluster with Spec.Links", ErrUnsupported)
 	}
 	inside := map[string]bool{}
@@ -44,12 +48,18 @@ func (c *Cluster) cutLinks(ctx context.Context, id string, side []int, rule faul
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if inContainers {
+		return cuts.cut(id, c.servers.All(), inside, rule)
+	}
 	return c.links.cut(id, inside, rule)
 }
 
 // LiftLinks removes the rule of CutLinks, and returns its effect, summed over all
 // links. Without such a rule it does nothing.
 func (c *Cluster) LiftLinks(_ context.Context, id string) (faultnet.Effect, error) {
+	if cuts, is := c.place.(*containers); is {
+		return cuts.lift(id)
+	}
 	if c.links == nil {
 		return faultnet.Effect{}, nil
 	}

@@ -72,6 +72,7 @@ type Effect struct {
 	LateBytes int64 `json:"late_bytes"` // delayed or throttled
 	Dials     int64 `json:"dials"`      // new connections held up or refused
 	Broken    int64 `json:"broken"`     // connections reset
+	Packets   int64 `json:"packets"`    // dropped by the kernel, where it carries the rule
 }
 
 // Add adds another effect to e.
@@ -81,4 +82,5 @@ func (e *Effect) Add(x Effect) {
 	e.LateBytes += x.LateBytes
 	e.Dials += x.Dials
 	e.Broken += x.Broken
+	e.Packets += x.Packets
 }

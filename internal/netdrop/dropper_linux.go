@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
+	"os"
 	"slices"
 	"sync"
 
@@ -16,6 +18,7 @@ import (
 // Dropper holds the rules of one run, in a table of their own. Its methods are
 // safe for concurrent use, and each makes its change atomically.
 type Dropper struct {
+	netns *os.File // nil: our own network namespace
 	mu    sync.Mutex
 	table *nftables.Table
 	made  uint32 // rules so far, for their names
@@ -37,17 +40,42 @@ func Open() (*Dropper, error) {
 	if !Inside() {
 		return nil, fmt.Errorf("%w: the process is not in a network namespace of its own", ErrUnavailable)
 	}
-	return open()
+	return open(nil)
 }
 
-func open() (*Dropper, error) {
+// OpenAt makes the table in the network namespace of another process, which has to
+// be another one than ours. It needs root. The rules stay as long as the namespace.
+func OpenAt(pid int) (*Dropper, error) {
+	path := fmt.Sprintf("/proc/%d/ns/net", pid)
+	theirs, err := os.Readlink(path)
+	ours, errOurs := os.Readlink("/proc/self/ns/net")
+	if err := errors.Join(err, errOurs); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if ours == theirs {
+		return nil, fmt.Errorf("%w: process %d is in our own network namespace", ErrUnavailable, pid)
+	}
+	netns, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	d, err := open(netns)
+	if err != nil {
+		netns.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func open(netns *os.File) (*Dropper, error) {
 	var b [4]byte
 	rand.Read(b[:])
 	d := &Dropper{
+		netns: netns,
 		table: &nftables.Table{Name: "lockbench-" + hex.EncodeToString(b[:]), Family: nftables.TableFamilyIPv4},
 		rules: map[string]rule{},
 	}
-	if err := batch(func(c *nftables.Conn) error { c.AddTable(d.table); return nil }); err != nil {
+	if err := d.batch(func(c *nftables.Conn) error { c.AddTable(d.table); return nil }); err != nil {
 		return nil, fmt.Errorf("make a table of rules: %w", err)
 	}
 	return d, nil
@@ -55,8 +83,8 @@ func open() (*Dropper, error) {
 
 // batch sends what fill puts together as one change: the kernel does all of it
 // or nothing.
-func batch(fill func(*nftables.Conn) error) error {
-	c, err := nftables.New()
+func (d *Dropper) batch(fill func(*nftables.Conn) error) error {
+	c, err := d.connect()
 	if err != nil {
 		return err
 	}
@@ -64,6 +92,13 @@ func batch(fill func(*nftables.Conn) error) error {
 		return err
 	}
 	return c.Flush()
+}
+
+func (d *Dropper) connect() (*nftables.Conn, error) {
+	if d.netns == nil {
+		return nftables.New()
+	}
+	return nftables.New(nftables.WithNetNSFd(int(d.netns.Fd())))
 }
 
 // Apply drops the packets of these pairs from now on: in those from the server
@@ -77,6 +112,31 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 	if err != nil {
 		return fmt.Errorf("drop packets (%s): %w", id, err)
 	}
+	var keys [][]field
+	if in {
+		keys = append(keys, []field{daddr, saddr, sport})
+	}
+	if out {
+		keys = append(keys, []field{saddr, daddr, dport})
+	}
+	return d.apply(id, nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr, nftables.TypeInetService), elements, keys)
+}
+
+// ApplyFrom drops all TCP packets that come from these addresses from now on. The
+// id is as that of Apply.
+func (d *Dropper) ApplyFrom(id string, from []netip.Addr) error {
+	var elements []nftables.SetElement
+	for _, a := range from {
+		if !a.Is4() {
+			return fmt.Errorf("drop packets (%s): %v is not an IPv4 address", id, a)
+		}
+		elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
+	}
+	return d.apply(id, nftables.TypeIPAddr, elements, [][]field{{saddr}})
+}
+
+// apply drops packets of which one of the keys is an element.
+func (d *Dropper) apply(id string, key nftables.SetDatatype, elements []nftables.SetElement, keys [][]field) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.table == nil {
@@ -86,8 +146,8 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 		return fmt.Errorf("drop packets (%s): a rule of that name is in force", id)
 	}
 	d.made++
-	r := d.newRule(fmt.Sprintf("cut-%d", d.made), d.made)
-	err = batch(func(c *nftables.Conn) error {
+	r := d.newRule(fmt.Sprintf("cut-%d", d.made), d.made, key)
+	err := d.batch(func(c *nftables.Conn) error {
 		c.AddObj(r.counter)
 		if err := c.AddSet(r.set, nil); err != nil {
 			return err
@@ -99,11 +159,8 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 			}
 		}
 		c.AddChain(r.chain)
-		if in {
-			c.AddRule(&nftables.Rule{Table: d.table, Chain: r.chain, Exprs: r.drop(daddr, saddr, sport)})
-		}
-		if out {
-			c.AddRule(&nftables.Rule{Table: d.table, Chain: r.chain, Exprs: r.drop(saddr, daddr, dport)})
+		for _, key := range keys {
+			c.AddRule(&nftables.Rule{Table: d.table, Chain: r.chain, Exprs: r.drop(key...)})
 		}
 		return nil
 	})
@@ -115,18 +172,17 @@ func (d *Dropper) Apply(id string, pairs []Pair, in, out bool) error {
 }
 
 // newRule names the objects of a rule. All traffic of the namespace runs over
-// its loopback and so comes in by the input hook, whichever way it goes. A
+// its loopback, or comes from elsewhere, and so comes in by the input hook, whichever way it goes. A
 // packet dropped there has left its sender, which gets no error; in the output
 // hook the sender would get one.
-func (d *Dropper) newRule(name string, id uint32) rule {
+func (d *Dropper) newRule(name string, id uint32, key nftables.SetDatatype) rule {
 	return rule{
 		chain: &nftables.Chain{
 			Name: name, Table: d.table, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter,
 		},
 		set: &nftables.Set{
-			Name: name, Table: d.table, ID: id, Concatenation: true,
-			KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr, nftables.TypeInetService),
+			Name: name, Table: d.table, ID: id, Concatenation: key != nftables.TypeIPAddr, KeyType: key,
 		},
 		counter: &nftables.CounterObj{Name: name, Table: d.table},
 	}
@@ -197,13 +253,13 @@ func (d *Dropper) Lift(id string) (packets int64, err error) {
 	if !ok {
 		return 0, fmt.Errorf("let packets pass (%s): there is no such rule", id)
 	}
-	if err := batch(func(c *nftables.Conn) error { c.DelChain(r.chain); return nil }); err != nil {
+	if err := d.batch(func(c *nftables.Conn) error { c.DelChain(r.chain); return nil }); err != nil {
 		return 0, fmt.Errorf("let packets pass (%s): %w", id, err)
 	}
 	delete(d.rules, id)
 	// Nothing counts any more, so that what is read now is all.
-	packets, err = r.count()
-	err = errors.Join(err, batch(func(c *nftables.Conn) error {
+	packets, err = d.count(r)
+	err = errors.Join(err, d.batch(func(c *nftables.Conn) error {
 		c.DeleteObject(r.counter)
 		c.DelSet(r.set)
 		return nil
@@ -214,8 +270,8 @@ func (d *Dropper) Lift(id string) (packets int64, err error) {
 	return packets, nil
 }
 
-func (r rule) count() (int64, error) {
-	c, err := nftables.New()
+func (d *Dropper) count(r rule) (int64, error) {
+	c, err := d.connect()
 	if err != nil {
 		return 0, err
 	}
@@ -237,9 +293,12 @@ func (d *Dropper) Close() error {
 	if d.table == nil {
 		return nil
 	}
-	if err := batch(func(c *nftables.Conn) error { c.DelTable(d.table); return nil }); err != nil {
+	if err := d.batch(func(c *nftables.Conn) error { c.DelTable(d.table); return nil }); err != nil {
 		return fmt.Errorf("remove the table of rules: %w", err)
 	}
 	d.table, d.rules = nil, nil
+	if d.netns != nil {
+		return d.netns.Close()
+	}
 	return nil
 }

@@ -84,7 +84,7 @@ func try() error {
 	if err := settle(); err != nil {
 		return err
 	}
-	d, err := open()
+	d, err := open(nil)
 	if err != nil {
 		return err
 	}

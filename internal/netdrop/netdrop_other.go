@@ -4,6 +4,7 @@ package netdrop
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 )
 
@@ -31,6 +32,12 @@ type Dropper struct{}
 
 // Open cannot be done here.
 func Open() (*Dropper, error) { return nil, unavailable() }
+
+// OpenAt cannot be done here.
+func OpenAt(int) (*Dropper, error) { return nil, unavailable() }
+
+// ApplyFrom cannot be done here.
+func (*Dropper) ApplyFrom(string, []netip.Addr) error { return unavailable() }
 
 // Apply cannot be done here.
 func (*Dropper) Apply(string, []Pair, bool, bool) error { return unavailable() }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/chaos"
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/faultnet"
 	"github.com/lockbench/lockbench/internal/netdrop"
@@ -171,7 +170,7 @@ func (n *clientNetwork) applyByProxy(id string, clients []uint32, addresses []st
 }
 
 // Lift implements chaos.Wires. It may be called again after an error.
-func (n *clientNetwork) Lift(_ context.Context, id string) (e chaos.Effect, err error) {
+func (n *clientNetwork) Lift(_ context.Context, id string) (e faultnet.Effect, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	proxies, ok := n.applied[id]

@@ -158,6 +158,16 @@ func (m Backend) Command(ctx context.Context, c *backend.Cluster, n *backend.Nod
 	if backend.Root() {
 		args = append(args, "--user=root")
 	}
+	if !c.ClientNet.Addr().IsLoopback() {
+		// A new server lets root in from loopback only, and looks up names of hosts.
+		// Other servers do not get these statements.
+		init := filepath.Join(n.Dir, "init.sql")
+		text := "SET SESSION sql_log_bin=0;\n" + strings.Join(adminAccount(c), ";\n") + ";\n"
+		if err := os.WriteFile(init, []byte(text), 0o600); err != nil {
+			return supervise.Command{}, err
+		}
+		args = append(args, "--init-file="+init, "--skip-name-resolve")
+	}
 	flags, settings := map[string]string{}, c.Settings
 	switch c.Topology.Name {
 	case replicated:
@@ -229,9 +239,20 @@ func (m Backend) Formed(ctx context.Context, c *backend.Cluster) error {
 	if c.Topology.Name == replicated {
 		return formReplicas(ctx, c)
 	}
-	// Clients may come from any loopback address.
-	return do(ctx, c.Nodes()[0], "CREATE DATABASE IF NOT EXISTS "+database,
-		"CREATE USER IF NOT EXISTS root@'127.%'", "GRANT ALL ON *.* TO root@'127.%' WITH GRANT OPTION")
+	return do(ctx, c.Nodes()[0], append(adminAccount(c), "CREATE DATABASE IF NOT EXISTS "+database)...)
+}
+
+// adminAccount are the statements that let root in from where clients are.
+func adminAccount(c *backend.Cluster) []string {
+	return []string{"CREATE USER IF NOT EXISTS root@" + clientHosts(c), "GRANT ALL ON *.* TO root@" + clientHosts(c) + " WITH GRANT OPTION"}
+}
+
+// clientHosts are the addresses that clients come from: on loopback any of it.
+func clientHosts(c *backend.Cluster) string {
+	if c.ClientNet.Addr().IsLoopback() {
+		return "'127.%'"
+	}
+	return "'%'"
 }
 
 func (Backend) Settings(ctx context.Context, c *backend.Cluster, n *backend.Node) (map[string]string, error) {

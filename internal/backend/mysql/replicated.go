@@ -81,14 +81,13 @@ func replicatedSettings() []string {
 // formReplicas opens the first node and makes the others its replicas.
 func formReplicas(ctx context.Context, c *backend.Cluster) error {
 	nodes := c.Nodes()
-	primary := nodes[c.Primary()]
+	primary, hosts := nodes[c.Primary()], clientHosts(c)
 	err := do(ctx, primary, acceptWrites,
 		"CREATE DATABASE "+database,
-		// Clients may come from any loopback address.
-		"CREATE USER "+clientUser+"@'127.%'", "CREATE USER "+clientUser+"@'localhost'",
-		"GRANT ALL ON "+database+".* TO "+clientUser+"@'127.%'", "GRANT ALL ON "+database+".* TO "+clientUser+"@'localhost'",
+		"CREATE USER "+clientUser+"@"+hosts, "CREATE USER "+clientUser+"@'localhost'",
+		"GRANT ALL ON "+database+".* TO "+clientUser+"@"+hosts, "GRANT ALL ON "+database+".* TO "+clientUser+"@'localhost'",
 		// A clean-up of a row lock looks for its own transaction among all.
-		"GRANT PROCESS ON *.* TO "+clientUser+"@'127.%'", "GRANT PROCESS ON *.* TO "+clientUser+"@'localhost'")
+		"GRANT PROCESS ON *.* TO "+clientUser+"@"+hosts, "GRANT PROCESS ON *.* TO "+clientUser+"@'localhost'")
 	if err != nil {
 		return err
 	}
