@@ -266,6 +266,9 @@ func (e *experiment) conditions() string {
 	default:
 		parts = append(parts, "think "+l.Think.String())
 	}
+	if l.MaxRate > 0 {
+		parts = append(parts, fmt.Sprintf("at most %s acquires/s", rate(l.MaxRate)))
+	}
 	if e.ttl > 0 {
 		parts = append(parts, "TTL "+e.ttl.String())
 	}

@@ -53,7 +53,16 @@ func newOwned(t *testing.T) *owned {
 			t.Error(err)
 		}
 	})
-	o := &owned{t: t, dir: t.TempDir(), run: run}
+	// Servers that run as another user must be able to enter it.
+	dir, err := os.MkdirTemp("", "lockbench-external-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := &owned{t: t, dir: dir, run: run}
 	o.certificates()
 	o.write("password", secret+"\n")
 	o.write("wrong", "not-the-password\n")
@@ -312,7 +321,7 @@ func (o *owned) redis(name, certificate string, more ...string) (address string)
 func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	testenv.NeedsServers(t, "redis")
 	o := newOwned(t)
-	acl := o.write("users.acl", "user default off\nuser bench on >"+secret+" ~* &* +@all\nuser weak on >"+secret+" ~* +@connection +exists +client +script\n")
+	acl := o.write("users.acl", "user default off\nuser bench on >"+secret+" ~* &* +@all\nuser plain on >"+secret+" ~*lb.* &*lb.* +@all -config -info\nuser weak on >"+secret+" ~* +@connection +exists +client +script\n")
 	address := o.redis("redis", "server", "--aclfile", acl)
 	replica := o.redis("replica", "server", "--requirepass", secret, "--replicaof", "127.0.0.1 1")
 	expired := o.redis("expired", "expired", "--requirepass", secret)
@@ -337,14 +346,39 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	contains(t, env, `"environment": "external"`, `"identity": "run id `, `"appendonly": "no"`, address)
 	// A fault on the client's side, by a proxy through which TLS passes.
 	o.ran("--env", "external", "--config", good, "--recipe", "redis/token", "--fault", "holder-reset", "--fault-at", "200ms", "--ttl", "500ms", "--clients", "2")
-	keys, err := admin.Keys(t.Context(), "*").Result()
-	if err != nil || len(keys) != 1 || keys[0] != "theirs" {
-		t.Errorf("the server's keys after the run: %v (%v), want the user's own alone", keys, err)
+	keys := func(when string) {
+		t.Helper()
+		keys, err := admin.Keys(t.Context(), "*").Result()
+		if err != nil || len(keys) != 1 || keys[0] != "theirs" {
+			t.Errorf("the server's keys after %s: %v (%v), want the user's own alone", when, keys, err)
+		}
 	}
+	keys("the runs")
 
-	// The password of the same user, from a variable.
+	// Also a run that is interrupted removes what it created.
+	long := exec.Command("lockbench", "run", "--quiet", "--env", "external", "--config", good, "--recipe", "redis/fenced", "--workload", "hot-key",
+		"--clients", "2", "--duration", "10m", "--out", t.TempDir())
+	if err := long.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o.await("load", func(ctx context.Context) error {
+		if size, err := admin.DBSize(ctx).Result(); err != nil || size < 2 {
+			return fmt.Errorf("%d keys, %v", size, err)
+		}
+		return nil
+	})
+	if err := long.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := long.Wait(); long.ProcessState.ExitCode() != int(exitInterrupted) {
+		t.Errorf("an interrupted run: %v", err)
+	}
+	keys("the interrupted run")
+
+	// A user with the rights that the documents name, and a password from a variable.
 	t.Setenv("LOCKBENCH_REDIS_PASSWORD", secret)
-	o.ran(experiment(configure("env", address, "user: bench"), "redis/token", "--max-rate", "50")...)
+	env = o.ran(experiment(configure("env", address, "user: plain"), "redis/fenced", "--max-rate", "50")...)
+	contains(t, env, `"settings": "not permitted: `)
 	os.Unsetenv("LOCKBENCH_REDIS_PASSWORD")
 
 	try := func(name, address, login string) []string {
@@ -414,7 +448,7 @@ func TestExternalEtcdWithClientCertificates(t *testing.T) {
 		}
 	}
 	env := o.ran(experiment(configure("good", ""), "etcd/mutex,etcd/client-mutex,etcd/single-key")...)
-	contains(t, env, `"identity": "cluster id `, `"settings": "not permitted`, address)
+	contains(t, env, `"identity": "cluster id `, `"settings": "not read: etcd has no request`, address)
 	keys(admin)
 	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
 		fmt.Sprintf("backends: {etcd: {addresses: [%q], tls: {ca: ca.pem, server_name: localhost}}}", address)), "etcd/mutex")...)

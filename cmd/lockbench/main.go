@@ -11,6 +11,7 @@
 //	lockbench advise                     which lock fits a need, from measured scenarios
 //	lockbench list recipes|workloads|faults|suites
 //	lockbench doctor                     check this machine for servers and tools
+//	lockbench up|down TOPOLOGY...        start servers and leave them running; stop them
 //	lockbench heal                       clean up after killed runs
 //	lockbench version
 //

@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
-	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.compareCommand(), a.adviseCommand(), a.claimsCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.versionCommand(), a.workerCommand(), a.watchdogCommand(), a.inContainerCommand())
+	root.AddCommand(a.runCommand(), a.checkCommand(), a.reportCommand(), a.compareCommand(), a.adviseCommand(), a.claimsCommand(), a.listCommand(), a.doctorCommand(), a.healCommand(), a.upCommand(), a.downCommand(), a.keepCommand(), a.versionCommand(), a.workerCommand(), a.watchdogCommand(), a.inContainerCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: exitCodesHelp})
 	return root
 }

@@ -89,7 +89,11 @@ func Visit(ctx context.Context, run, name, topology string, e External) (*Extern
 func (e *External) readBack(ctx context.Context, b backend.Backend) {
 	settings, err := b.Settings(ctx, e.servers, e.servers.Nodes()[0])
 	if err != nil {
-		e.servers.ReadBack["settings"] = "not permitted: " + oneLine(err)
+		why := "not read: "
+		if text := strings.ToLower(err.Error()); strings.Contains(text, "noperm") || strings.Contains(text, "denied") || strings.Contains(text, "not permitted") {
+			why = "not permitted: "
+		}
+		e.servers.ReadBack["settings"] = why + oneLine(err)
 		e.info.Durability = "not known"
 		return
 	}

@@ -98,16 +98,16 @@ func (r *runner) created(key clusterKey, names ...string) {
 // ended, and returns what could not be removed.
 func (r *runner) leaveAll(ctx context.Context) (left []string) {
 	for key, e := range r.externals {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), visitLimit)
 		if why := r.leave(ctx, key, e); why != "" {
 			left = append(left, why)
 		}
-		cancel()
 	}
 	return left
 }
 
 func (r *runner) leave(ctx context.Context, key clusterKey, e *cluster.External) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), visitLimit)
+	defer cancel()
 	if err := e.Remove(ctx, r.names[key]); err != nil {
 		why := fmt.Sprintf("%v: keys, nodes and tables whose names contain %s may be left", err, r.space())
 		r.Progress.Note(why)

@@ -157,3 +157,32 @@ func alive(e entry) bool {
 	st, err := state(e.PID)
 	return err == nil && st != 'Z'
 }
+
+// Running lists the folders of the live runs under base (see Begin).
+func Running(base string) ([]string, error) {
+	parent, err := parentDir(base)
+	if err != nil {
+		return nil, fmt.Errorf("list the runs: %w", err)
+	}
+	// A run is made behind the gate, and its lock is looked at.
+	gate, err := lockFile(filepath.Join(parent, gateName), true)
+	if err != nil {
+		return nil, fmt.Errorf("list the runs: %w", err)
+	}
+	defer gate.Close()
+	locks, err := filepath.Glob(filepath.Join(parent, idPrefix+"*", liveName))
+	if err != nil {
+		return nil, fmt.Errorf("list the runs: %w", err)
+	}
+	var live []string
+	for _, path := range locks {
+		lock, err := lockFile(path, false)
+		switch {
+		case errors.Is(err, errLive):
+			live = append(live, filepath.Dir(path))
+		case err == nil:
+			lock.Close()
+		}
+	}
+	return live, nil
+}

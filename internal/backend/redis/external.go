@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/backend"
 )
@@ -35,7 +36,7 @@ func (Backend) External() []string { return []string{"single", "quorum"} }
 
 // Identify: the id of its data, which a restart may change, and of its replication.
 func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identity, err error) {
-	if _, err := ask(ctx, n, "EXISTS", "lockbench"); err != nil {
+	if _, err := ask(ctx, n, "PING"); err != nil && !strings.Contains(err.Error(), "NOPERM") {
 		return id, err
 	}
 	id.Product = "redis"

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -227,6 +228,9 @@ func (Backend) Settings(ctx context.Context, c *backend.Cluster, n *backend.Node
 	if err != nil {
 		return nil, err
 	}
+	if conf["tickTime"] == "" {
+		return nil, errors.New("not permitted by 4lw.commands.whitelist")
+	}
 	settings := backend.Pick(conf, c.Settings, "tickTime", "initLimit", "syncLimit", "maxClientCnxns",
 		"minSessionTimeout", "maxSessionTimeout")
 	env, err := fourLetters(ctx, n, "envi")
@@ -261,6 +265,9 @@ func (Backend) Facts(ctx context.Context, c *backend.Cluster, n *backend.Node) (
 	force := "forceSync=yes (default)"
 	if v, set := c.Settings["forceSync"]; set {
 		force = "forceSync=" + v
+	}
+	if n.Process == nil {
+		force = "forceSync not known" // of a server that lockbench did not start
 	}
 	f.Durability = force + " tickTime=" + tick
 	return f, nil

@@ -1,0 +1,68 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/backend"
+)
+
+// claim is the table that marks the run that uses a database.
+const claim = "lockbench_run"
+
+func (Backend) External() []string { return []string{"single"} }
+
+// Identify: MySQL has a uuid, MariaDB has none.
+func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identity, err error) {
+	all, err := askPairs(ctx, n, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', 'hostname', 'read_only')")
+	if err != nil {
+		return id, err
+	}
+	id.Product, id.Version = productOf(all["version"]+all["version_comment"]), all["version"]
+	id.ID = "server id " + all["server_id"] + " of " + all["hostname"]
+	if uuid := all["server_uuid"]; uuid != "" {
+		id.ID = "server uuid " + uuid
+	}
+	if all["read_only"] == "ON" {
+		id.ReadOnly = "read_only=ON"
+	}
+	if n.Access.Account.Database == "" {
+		return id, errors.New("no database: write database: NAME in the configuration; lockbench creates its tables there")
+	}
+	return id, nil
+}
+
+// Claim creates a table that marks the database as in use: its name is that of no
+// run, so that two runs exclude one another.
+func (Backend) Claim(ctx context.Context, c *backend.Cluster, run string) error {
+	n := c.Nodes()[0]
+	names, err := tables(ctx, n)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("its database %s has tables of another run (%s): wait for the end of that run, or drop them if it was killed", n.Access.Account.Database, strings.Join(names, ", "))
+	}
+	return do(ctx, n, "CREATE TABLE "+claim+" (run VARCHAR(80)) COMMENT '"+run+"'")
+}
+
+// Remove drops the tables.
+func (Backend) Remove(ctx context.Context, c *backend.Cluster, _ string, _ []string) error {
+	n := c.Nodes()[0]
+	names, err := tables(ctx, n)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return do(ctx, n, "DROP TABLE "+strings.Join(names, ", "))
+}
+
+// tables lists lockbench's tables in the database.
+func tables(ctx context.Context, n *backend.Node) (names []string, err error) {
+	all, err := askPairs(ctx, n, `SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE 'lockbench\_%'`)
+	for name := range all {
+		names = append(names, name)
+	}
+	return names, err
+}
