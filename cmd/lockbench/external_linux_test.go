@@ -211,7 +211,7 @@ func (o *owned) lockbench(args ...string) ended {
 			select {
 			case <-over:
 				return
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(100 * time.Millisecond):
 			}
 		}
 	}()
@@ -390,7 +390,7 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	o.refused(1, "it is read-only", try("replica", replica, "password_file: password")...)
 	o.refused(1, "its certificate has expired", try("expired", expired, "password_file: password")...)
 	o.refused(1, "it cannot be reached", try("gone", freeAddress(t), "password_file: password")...)
-	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
+	o.refused(1, "client's certificate", experiment(o.write("bare.yaml",
 		fmt.Sprintf("backends: {redis: {addresses: [%q], user: bench, password_file: password, tls: {ca: ca.pem, server_name: localhost}}}", address)), "redis/token")...)
 
 	o.refused(2, "hits servers", "--env", "external", "--config", good, "--recipe", "redis/token", "--fault", "node:1-kill")
@@ -450,7 +450,7 @@ func TestExternalEtcdWithClientCertificates(t *testing.T) {
 	env := o.ran(experiment(configure("good", ""), "etcd/mutex,etcd/client-mutex,etcd/single-key")...)
 	contains(t, env, `"identity": "cluster id `, `"settings": "not read: etcd has no request`, address)
 	keys(admin)
-	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
+	o.refused(1, "client's certificate", experiment(o.write("bare.yaml",
 		fmt.Sprintf("backends: {etcd: {addresses: [%q], tls: {ca: ca.pem, server_name: localhost}}}", address)), "etcd/mutex")...)
 	o.refused(1, "not signed by a CA that is trusted here", experiment(o.write("system.yaml",
 		fmt.Sprintf("backends: {etcd: {addresses: [%q], tls: {server_name: localhost}}}", address)), "etcd/mutex")...)

@@ -232,6 +232,6 @@ func TestExternalZooKeeperWithTLS(t *testing.T) {
 	if nodes, _, err := conn.Children("/"); err != nil || !slices.Equal(nodes, []string{"zookeeper"}) {
 		t.Errorf("the server's nodes after the run: %v (%v), want its own alone", nodes, err)
 	}
-	o.refused(1, "it rejects the client's certificate", experiment(o.write("bare.yaml",
+	o.refused(1, "client's certificate", experiment(o.write("bare.yaml",
 		fmt.Sprintf("backends: {zookeeper: {addresses: [%q], tls: {ca: ca.pem, server_name: localhost}}}", address)), "zookeeper/sequence")...)
 }

@@ -36,16 +36,14 @@ func (n *Node) Ask(ctx context.Context, request string, read func(*bufio.Reader)
 	defer conn.Close()
 	// Closing wakes a read when ctx is cancelled.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := io.WriteString(conn, request); err != nil {
-		return err
-	}
+	_, writing := io.WriteString(conn, request)
 	if err := read(bufio.NewReader(conn)); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("no answer: %w", ctx.Err())
 		}
-		return err
+		return err // also after a failed write: the server may have written why
 	}
-	return nil
+	return writing
 }
 
 // Get fetches a page of the node's HTTP port, or posts body if there is one.

@@ -122,7 +122,7 @@ func (e *External) explain(address string, err error) error {
 		return nil
 	}
 	text := oneLine(err)
-	for _, r := range reasons() {
+	for _, r := range e.reasons() {
 		if slices.ContainsFunc(r.signs, func(sign string) bool { return strings.Contains(strings.ToLower(text), sign) }) {
 			return fmt.Errorf("%w: %s at %s: %s (%s)", ErrExternal, e.servers.Backend, address, r.what, text)
 		}
@@ -140,7 +140,11 @@ type reason struct {
 }
 
 // reasons in the order in which they are looked for.
-func reasons() []reason {
+func (e *External) reasons() []reason {
+	closed := "it closes the connection"
+	if e.TLS != nil && e.TLS.Certificate == "" {
+		closed += ", perhaps for want of a client's certificate; set tls.certificate and tls.key"
+	}
 	return []reason{
 		{"its certificate has expired, or is not valid yet", []string{"has expired or is not yet valid"}},
 		{"its certificate is not signed by a CA that is trusted here; set tls.ca", []string{"unknown authority", "certificate is not trusted"}},
@@ -150,6 +154,7 @@ func reasons() []reason {
 		{"wrong user or password", []string{"wrongpass", "noauth", "access denied for user", "password authentication failed", "authentication failed", "user name is empty", "no password", "empty password"}},
 		{"missing privilege", []string{"noperm", "permission denied", "command denied", "not authorized", "must be owner"}},
 		{"it is read-only", []string{"readonly", "read-only", "read only"}},
-		{"it cannot be reached", []string{"connection refused", "no such host", "i/o timeout", "no route to host", "deadline exceeded", "connection reset", "eof"}},
+		{"it cannot be reached", []string{"connection refused", "no such host", "i/o timeout", "no route to host", "deadline exceeded"}},
+		{closed, []string{"connection reset", "broken pipe", "eof"}},
 	}
 }
