@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +41,12 @@ type owned struct {
 	dir string // certificates, passwords, configurations
 	run *supervise.Run
 	tls *tls.Config // of a client
+	env []string    // of lockbench, besides the test's own
 }
 
 func newOwned(t *testing.T) *owned {
 	t.Helper()
+	t.Parallel() // they wait more than they compute
 	run, err := supervise.Begin("")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +198,7 @@ func (o *owned) lockbench(args ...string) ended {
 	o.t.Helper()
 	out, temp := o.t.TempDir(), o.t.TempDir()
 	cmd := exec.Command("lockbench", append(args, "--out", out)...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	cmd.Env = slices.Concat(os.Environ(), o.env, []string{"TMPDIR=" + temp})
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
@@ -342,7 +345,7 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	}
 	good := configure("good", address, "user: bench\n    password_file: password")
 
-	env := o.ran(experiment(good, "redis/token,redis/fenced,redis/pubsub")...)
+	env := o.ran(experiment(good, "redis/token,redis/fenced")...)
 	contains(t, env, `"environment": "external"`, `"identity": "run id `, `"appendonly": "no"`, address)
 	// A fault on the client's side, by a proxy through which TLS passes.
 	o.ran("--env", "external", "--config", good, "--recipe", "redis/token", "--fault", "holder-reset", "--fault-at", "200ms", "--ttl", "500ms", "--clients", "2")
@@ -376,10 +379,10 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	keys("the interrupted run")
 
 	// A user with the rights that the documents name, and a password from a variable.
-	t.Setenv("LOCKBENCH_REDIS_PASSWORD", secret)
+	o.env = []string{"LOCKBENCH_REDIS_PASSWORD=" + secret}
 	env = o.ran(experiment(configure("env", address, "user: plain"), "redis/fenced", "--max-rate", "50")...)
 	contains(t, env, `"settings": "not permitted: `)
-	os.Unsetenv("LOCKBENCH_REDIS_PASSWORD")
+	o.env = nil
 
 	try := func(name, address, login string) []string {
 		return experiment(configure(name, address, login), "redis/token")
@@ -447,7 +450,7 @@ func TestExternalEtcdWithClientCertificates(t *testing.T) {
 			t.Errorf("the server's keys after the run: %v (%v), want the user's own alone", all, err)
 		}
 	}
-	env := o.ran(experiment(configure("good", ""), "etcd/mutex,etcd/client-mutex,etcd/single-key")...)
+	env := o.ran(experiment(configure("good", ""), "etcd/mutex,etcd/client-mutex")...)
 	contains(t, env, `"identity": "cluster id `, `"settings": "not read: etcd has no request`, address)
 	keys(admin)
 	o.refused(1, "client's certificate", experiment(o.write("bare.yaml",
