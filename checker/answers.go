@@ -207,10 +207,10 @@ func (j *Judge) liveness(r *Report) Answer {
 	case r.Malformed > 0:
 		return Answer{Unknown, r.contradiction()}
 	case longest > j.opt.Takeover:
-		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, longest, j.opt.Takeover)}
+		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, r.Stuck, j.opt.Takeover)}
 	case r.ShutOut.Granted > 0:
 		s := r.ShutOut
-		return Answer{Stuck, fmt.Sprintf("client %d was shut out from key %d for %v, the bound is %v: %s in vain, and others were granted it %d times meanwhile",
+		return Answer{Stuck, fmt.Sprintf("client %d was shut out from key %d for %v, the bound is %v: %s without success, and others were granted it %d times meanwhile",
 			s.Client, s.Key, time.Duration(s.Length()), j.opt.Takeover, count(int64(s.Acquires), "acquire was", "acquires in a row were"), s.Granted)}
 	case j.opt.Incomplete != "":
 		return Answer{Unknown, "the history is incomplete: " + j.opt.Incomplete}
@@ -221,7 +221,7 @@ func (j *Judge) liveness(r *Report) Answer {
 	case time.Duration(r.UnservedWait.Length()) > j.opt.Takeover:
 		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients repeatedly gave up waiting for it, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
 	}
-	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", longest, j.opt.Takeover)}
+	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", r.Stuck, j.opt.Takeover)}
 }
 
 func (r *Report) contradiction() string {

@@ -13,14 +13,15 @@ import (
 // Judge judges a surveyed history key by key. Open and Key may be called by
 // several goroutines; call Report after they are done.
 type Judge struct {
-	clients  roster
-	batches  map[history.Attempt]bool
-	damage   int
-	end      int64
-	opt      Options
-	suspects map[history.Attempt]Suspect
-	general  []Suspect // those of all clients
-	pauses   map[uint32][]stretch
+	clients    roster
+	batches    map[history.Attempt]bool
+	damage     int
+	end        int64
+	opt        Options
+	suspects   map[history.Attempt]Suspect
+	general    []Suspect // those of all clients
+	pauses     map[uint32][]stretch
+	exceptions []stretch // joined
 
 	forReading atomic.Bool // some attempts are for reading
 
@@ -58,6 +59,10 @@ func (s *Survey) Judge(o Options) *Judge {
 	for c, p := range j.pauses {
 		j.pauses[c] = union(p)
 	}
+	for _, x := range o.Exceptions {
+		j.exceptions = append(j.exceptions, stretch{x.From, x.To})
+	}
+	j.exceptions = union(j.exceptions)
 	return j
 }
 

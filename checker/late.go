@@ -23,10 +23,9 @@ func (p *part) late(a *attempt) {
 	}
 }
 
-// awake is how long the client of c could run between a moment and c's return.
+// awake is how long the client of c was undisturbed between a moment and c's return.
 func (p *part) awake(c *call, from int64) (sum int64) {
-	from = max(from, c.Invoke)
-	for _, x := range without([]stretch{{from, max(from, c.Return)}}, p.pauses[c.Client]) {
+	for _, x := range p.undisturbed(c.Client, max(from, c.Invoke), c.Return) {
 		sum += x.to - x.from
 	}
 	return sum

@@ -58,6 +58,10 @@ type Options struct {
 	// Paused lists when clients could not run: their pending acquires do not count
 	// as waiting.
 	Paused []Interval
+	// Exceptions lists when faults on servers permit that no client is granted a key. It
+	// does not divide the time that a key stays free: what is left of that is judged as
+	// one sum.
+	Exceptions []Interval
 	// Died lists the killed clients: they hold and want nothing from then on,
 	// though the lock may stay taken until its bound.
 	Died []Death
@@ -75,7 +79,7 @@ type Options struct {
 	MaxWitnesses int
 }
 
-// Interval is a stretch of one client's time.
+// Interval is a stretch of one client's time, or of all clients'.
 type Interval struct {
 	Client   uint32
 	From, To int64

@@ -1,6 +1,11 @@
 package checker
 
-import "github.com/lockbench/lockbench/history"
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/history"
+)
 
 // The three answers, each with Unknown as its third value.
 const (
@@ -110,7 +115,7 @@ type Report struct {
 	// EndlessHold is the longest such period if a hold without an end in the record
 	// was over at once. It makes no key stuck either.
 	EndlessHold StuckPeriod
-	// ShutOut is the longest time in which one client asked for a key in vain while
+	// ShutOut is the longest time in which one client asked for a key without success while
 	// others were granted it.
 	ShutOut ShutOutPeriod
 
@@ -150,12 +155,21 @@ type Register struct {
 // StuckPeriod is the longest time during which a key was free, in the clients'
 // view, and wanted throughout.
 type StuckPeriod struct {
-	Key      uint32
-	From, To int64
+	Key        uint32
+	From, To   int64
+	Exceptions int64 // ns of it that faults on servers permit
 }
 
-// Length of the period in ns.
-func (s StuckPeriod) Length() int64 { return s.To - s.From }
+// Length of the period in ns, less the liveness exceptions.
+func (s StuckPeriod) Length() int64 { return s.To - s.From - s.Exceptions }
+
+// String names the length, and the liveness exceptions in it.
+func (s StuckPeriod) String() string {
+	if s.Exceptions == 0 {
+		return time.Duration(s.Length()).String()
+	}
+	return fmt.Sprintf("%v, %v of it a liveness exception for faults", time.Duration(s.To-s.From), time.Duration(s.Exceptions))
+}
 
 // Cause counts the violations with one cause: overlaps, lost updates and stale
 // writes together, and breaches apart, since most breaches are also overlaps.
@@ -180,7 +194,8 @@ type Witness struct {
 	Around []history.Call
 	// From and To bound the violation: for a pair, the time both held.
 	From, To int64
-	// Count is the number of lost updates.
+	// Count is the number of lost updates, or of failed acquires of a client that was
+	// shut out, or the ns of a stuck key that are liveness exceptions.
 	Count int64
 	Cause string // of an overlap, lost update, stale write or breach
 }

@@ -21,7 +21,7 @@ const (
 	shutOutBounds   = 3
 )
 
-// ShutOutPeriod is a time in which a client asked for a key in vain while others were
+// ShutOutPeriod is a time in which a client asked for a key without success while others were
 // granted it.
 type ShutOutPeriod struct {
 	StuckPeriod
@@ -89,13 +89,19 @@ func (p *part) shutOut(holds []span) {
 // passedBy returns how long the client could run between two moments, and how many
 // grants there were meanwhile.
 func (p *part) passedBy(client uint32, from, to int64, starts []int64) (awake int64, granted int) {
-	for _, x := range without([]stretch{{from, max(from, to)}}, p.pauses[client]) {
+	for _, x := range p.undisturbed(client, from, to) {
 		awake += x.to - x.from
 		first, _ := slices.BinarySearch(starts, x.from)
 		last, _ := slices.BinarySearch(starts, x.to)
 		granted += last - first
 	}
 	return awake, granted
+}
+
+// undisturbed is when, between two moments, a client could run and no fault on servers
+// is an excuse.
+func (p *part) undisturbed(client uint32, from, to int64) []stretch {
+	return without(without([]stretch{{from, max(from, to)}}, p.pauses[client]), p.exceptions)
 }
 
 func (p *part) foundShutOut(row failing, awake int64, granted int, end int64) {

@@ -46,7 +46,7 @@ func TestShutOut(t *testing.T) {
 		{"it fails long after it was cut off", shutOut(history.Failed, 20, 2, 1900), with(func(o *Options) { o.Paused = []Interval{{1, 100, 400}} }), true},
 		{"it comes seldom", shutOut(history.Failed, 300, 2, 1900), judged, false},
 		{"others get it no more", append(shutOut(history.Failed, 20, 2, 1900)[:24], shutOut(history.Failed, 20, 2, 1900)[400:]...), judged, false},
-		{"one acquire waits in vain", append(shutOut(unk, 1, 0, 100)[:400:400], step{1, 7000, acq, unk, 100, 1900, 0, 0}), judged, true},
+		{"one acquire waits without success", append(shutOut(unk, 1, 0, 100)[:400:400], step{1, 7000, acq, unk, 100, 1900, 0, 0}), judged, true},
 		{"one acquire waits for a while", append(shutOut(unk, 1, 0, 100)[:400:400], step{1, 7000, acq, held, 100, 501, 0, 0}, step{1, 7000, rel, freed, 501, 502, 0, 0}), judged, false},
 		{"nothing is known of the clients' limits", shutOut(history.Failed, 20, 2, 1900), Options{Takeover: 200}, false},
 	} {

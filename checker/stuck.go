@@ -52,8 +52,10 @@ func without(a, b []stretch) []stretch {
 // stuck finds the longest time during which no client held the key, in the
 // clients' view, while at every moment some acquire of it was pending. An acquire
 // that a dead client left open is pending until that client's last record; a
-// paused client wants nothing during the pause. The key was held at the least during
-// least.
+// paused client wants nothing during the pause. A period goes on through the liveness
+// exceptions, which are taken off its length. But if a client was killed they end it:
+// what that client left may need its whole bound again after each fault. The key was
+// held at the least during least.
 func (p *part) stuck(held, least []stretch) {
 	end := p.opt.End
 	if end == 0 {
@@ -61,10 +63,14 @@ func (p *part) stuck(held, least []stretch) {
 	}
 	var wanted, again []stretch
 	awake := func(list []stretch, client uint32, x stretch) []stretch {
+		pieces := []stretch{x}
 		if pauses := p.pauses[client]; len(pauses) > 0 {
-			return append(list, without([]stretch{x}, pauses)...)
+			pieces = without(pieces, pauses)
 		}
-		return append(list, x)
+		if len(p.opt.Died) > 0 {
+			pieces = without(pieces, p.exceptions)
+		}
+		return append(list, pieces...)
 	}
 	gaveUp := map[uint32]*attempt{} // the clients' last attempts, if they did not get the lock
 	for i := range p.attempts {
@@ -84,7 +90,11 @@ func (p *part) stuck(held, least []stretch) {
 	}
 	longest := func(kept *StuckPeriod, wanted, held []stretch) {
 		for _, x := range without(union(wanted), union(slices.Clone(held))) {
-			if s := (StuckPeriod{Key: p.key, From: x.from, To: x.to}); s.Length() > kept.Length() {
+			s := StuckPeriod{Key: p.key, From: x.from, To: x.to, Exceptions: x.to - x.from}
+			for _, rest := range without([]stretch{x}, p.exceptions) {
+				s.Exceptions -= rest.to - rest.from
+			}
+			if s.Length() > kept.Length() {
 				*kept = s
 			}
 		}
@@ -124,7 +134,7 @@ func (p *part) keepStuck() {
 			calls = append(calls, a.firstRelease)
 		}
 	}
-	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To}, calls...)
+	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To, Count: s.Exceptions}, calls...)
 }
 
 // leftTaken finds the attempt that may have left the key taken, or nil. Among the

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/history"
@@ -78,5 +79,41 @@ func TestWitnessOfWhatLeftAKeyTaken(t *testing.T) {
 				t.Errorf("calls of the attempts %v, want %v\n%s", got, tc.want, show(h))
 			}
 		})
+	}
+}
+
+// Faults on servers excuse a part of the time that a key stays free, each once. They do
+// not begin the bound anew, unless a killed client may have left its lock.
+func TestExcusesAreSummed(t *testing.T) {
+	free := func(until int64) *history.History {
+		return played([]step{
+			{0, 0, acq, held, 0, 1, 0, 0}, {0, 0, rel, freed, 9, 10, 0, 0},
+			{1, 1, acq, held, 5, until, 0, 0}, {1, 1, rel, freed, until + 1, until + 2, 0, 0},
+		}, 300)
+	}
+	var exempt []Interval
+	for at := int64(20); at < 120; at += 20 { // six moves of the leader, 10 each
+		exempt = append(exempt, Interval{From: at, To: at + 10})
+	}
+	for _, tc := range []struct {
+		name  string
+		until int64
+		opt   Options
+		value string
+		sum   int64
+		away  int64
+	}{
+		{"all of it within the bound", 40, Options{Takeover: 30, Exceptions: exempt}, Live, 21, 10},
+		{"each part is within the bound, the sum is not", 119, Options{Takeover: 30, Exceptions: exempt}, Stuck, 60, 50},
+		{"most of it is an exception", 119, Options{Takeover: 30, Exceptions: []Interval{{From: 20, To: 110}}}, Live, 20, 90},
+		{"a client was killed before", 119, Options{Takeover: 30, Exceptions: exempt, Died: []Death{{Client: 7, At: 3}}}, Live, 11, 0},
+	} {
+		r := Check(free(tc.until), tc.opt)
+		if r.Liveness.Value != tc.value || r.Stuck.Length() != tc.sum || r.Stuck.Exceptions != tc.away {
+			t.Errorf("%s: %v, %+v", tc.name, r.Liveness, r.Stuck)
+		}
+		if tc.value == Stuck && !strings.Contains(r.Liveness.Why, "110ns, 50ns of it a liveness exception for faults, its bound") {
+			t.Errorf("%s: %v", tc.name, r.Liveness.Why)
+		}
 	}
 }

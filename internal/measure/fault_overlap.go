@@ -48,7 +48,11 @@ func (d *derivation) over(f fault) int64 {
 // at that time.
 func (d *derivation) overlapping(w checker.Witness) string {
 	var b strings.Builder
-	for _, f := range d.around(w) {
+	around := d.around(w)
+	if len(around) == 0 {
+		return d.undisturbed(w)
+	}
+	for _, f := range around {
 		who := f.target()
 		if f.what.OnClient() {
 			who = d.client(f.client)
@@ -65,6 +69,26 @@ func (d *derivation) overlapping(w checker.Witness) string {
 		}
 	}
 	return b.String()
+}
+
+// undisturbed says of a loss or a stuck key without a fault that there was none, and
+// which one came last before it; "" of other violations, and where nothing is known of
+// faults.
+func (d *derivation) undisturbed(w checker.Witness) string {
+	if !d.sampled || w.Class != checker.LostLock && w.Class != checker.StuckKey && w.Class != checker.ShutOut {
+		return ""
+	}
+	last := int64(-1)
+	var before fault
+	for _, f := range d.faults {
+		if f.injected != 0 && d.over(f) <= w.From && d.over(f) > last {
+			last, before = d.over(f), f
+		}
+	}
+	if last < 0 {
+		return "; no fault was in force, and none had been before"
+	}
+	return fmt.Sprintf("; no fault was in force, the last one before was %s, over at %s", before.id, d.when(last))
 }
 
 // did describes what a fault does to its target.

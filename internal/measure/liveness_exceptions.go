@@ -27,6 +27,9 @@ func (d *derivation) paused() []checker.Interval {
 		list = append(list, checker.Interval{Client: f.client, From: f.injected, To: to})
 	}
 	for _, x := range d.exceptions() {
+		if x.bounded {
+			continue // its time is taken off, see boundedExceptions
+		}
 		for _, s := range d.history.Streams {
 			if s.Client != history.Controller {
 				list = append(list, checker.Interval{Client: s.Client, From: x.from, To: x.to})
@@ -38,6 +41,17 @@ func (d *derivation) paused() []checker.Interval {
 			for _, client := range w.Clients {
 				list = append(list, checker.Interval{Client: client, From: x.From, To: x.To})
 			}
+		}
+	}
+	return list
+}
+
+// boundedExceptions lists when faults that left servers enough to go on permit that no client is
+// granted a lock.
+func (d *derivation) boundedExceptions() (list []checker.Interval) {
+	for _, x := range d.exceptions() {
+		if x.bounded {
+			list = append(list, checker.Interval{From: x.from, To: x.to})
 		}
 	}
 	return list

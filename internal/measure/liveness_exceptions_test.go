@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -198,8 +199,11 @@ func TestLivenessExceptionOfEachServer(t *testing.T) {
 	in := &input{info: enduring("etcd"), cluster: three("etcd"), history: &history.History{Streams: []history.Stream{{Client: 3}}}}
 	in.scenario.Topology, in.scenario.Timeout = "quorum", scenario.Duration(time.Second)
 	d := &derivation{input: in, faults: []fault{f}}
-	want := []checker.Interval{{Client: 3, From: 1000, To: 5*sec + 1000}, {Client: 3, From: 10 * sec, To: 15 * sec}, {Client: 3, From: 20 * sec, To: 25 * sec}}
-	got := d.paused()
+	want := []checker.Interval{{From: 1000, To: 5*sec + 1000}, {From: 10 * sec, To: 15 * sec}, {From: 20 * sec, To: 25 * sec}}
+	got := d.boundedExceptions()
+	if paused := d.paused(); len(paused) > 0 {
+		t.Errorf("clients count as paused: %+v", paused)
+	}
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
 	}
@@ -232,5 +236,44 @@ func TestStallsOfTheMachine(t *testing.T) {
 	s.in.samples.Workers = []scenario.WorkerSample{{Clients: []uint32{0}, Stalls: []scenario.Stall{{From: start + 1201*ms, To: start + 7200*ms}}}}
 	if why := s.result().Safety.Why["liveness"]; strings.Contains(why, "the machine") {
 		t.Errorf("a fault's pause counts as a stall of the machine: %s", why)
+	}
+}
+
+// Six faults that each leave a majority excuse half a second each, and not eleven; the
+// witness names them. Without a fault it says so.
+func TestExcusesAreCapped(t *testing.T) {
+	free := func(faults int, granted float64) scenario.Safety {
+		s := newStory(enduring("etcd"), 2)
+		s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
+		s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
+		s.hold(0, "a", 10, 12, 100)
+		s.call(1, "b", history.KindAcquire, history.Held, 30, granted).Fence = uint64(99_000_000)
+		s.call(1, "b", history.KindRelease, history.Released, granted+10, granted+11)
+		for n := range faults {
+			s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: "follower-pause", At: scenario.Duration(n)})
+			at := int64(200 + 2000*n)
+			for _, e := range []struct {
+				name string
+				at   int64
+			}{{"armed", 0}, {"injected", at}, {"effective", at + 1}, {"heal_started", at + 600}, {"healed", at + 601}} {
+				s.in.events = append(s.in.events, scenario.FaultEvent{
+					ID: "follower-pause-" + strconv.Itoa(n+1), Fault: "follower-pause", Event: e.name, AtNS: start + e.at*ms, Nodes: []scenario.Node{{Name: "a"}}, How: "SIGSTOP",
+				})
+			}
+		}
+		return s.result().Safety
+	}
+	got := free(6, 11_100)
+	if got.Liveness != scenario.Stuck || !strings.Contains(got.Why["liveness"], "for 11s, 3s of it a liveness exception for faults") || got.LongestStuckNS != 8*sec {
+		t.Errorf("%s: %s, %d", got.Liveness, got.Why["liveness"], got.LongestStuckNS)
+	}
+	if len(got.Witnesses) != 1 || !strings.Contains(got.Witnesses[0].Sentence, "3s of that a liveness exception") || !strings.Contains(got.Witnesses[0].Sentence, "; a was paused from 0.200 s") {
+		t.Errorf("%+v", got.Witnesses)
+	}
+	if got := free(6, 2500); got.Liveness != scenario.Live {
+		t.Errorf("granted soon: %s: %s", got.Liveness, got.Why["liveness"])
+	}
+	if got := free(0, 9000); len(got.Witnesses) != 1 || !strings.Contains(got.Witnesses[0].Sentence, "; no fault was in force, and none had been before") {
+		t.Errorf("without a fault: %+v", got.Witnesses)
 	}
 }

@@ -48,7 +48,7 @@ func (d *derivation) promised() checker.Options {
 		// client that does not hold the lock yet.
 		TriesYield: info.Promises(impls.Available) || info.Promises(impls.Ordered),
 
-		End: d.samples.End, Paused: d.paused(), Died: d.deathList(), Suspects: d.suspects(),
+		End: d.samples.End, Paused: d.paused(), Exceptions: d.boundedExceptions(), Died: d.deathList(), Suspects: d.suspects(),
 		FaultMissed: d.missed, Incomplete: d.incomplete(),
 		LeaseEndsDoubtful: slices.ContainsFunc(d.faults, func(f fault) bool { return f.what.OnClient() && f.what.About().Name == "clock" }),
 	}

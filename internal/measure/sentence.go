@@ -119,6 +119,9 @@ func (d *derivation) sentence(w checker.Witness) string {
 		}
 	case checker.StuckKey:
 		s = fmt.Sprintf("%s was free for %s from %s on while clients waited for it", key, length(w.Length()), d.when(w.From))
+		if w.Count > 0 {
+			s += fmt.Sprintf(", %s of that a liveness exception for faults", length(w.Count))
+		}
 		if len(w.Calls) > 0 {
 			s += fmt.Sprintf("; %s waited from %s on", d.client(a.Client), d.when(a.Invoke))
 		}
