@@ -86,8 +86,16 @@ func (b *builder) claims() section {
 	for _, r := range b.run.doc.Scenarios {
 		anchors[path.Join(scenario.DirScenarios, r.Name)] = b.anchor(r)
 	}
+	all := len(list)
+	list = slices.DeleteFunc(list, func(d claims.Decision) bool {
+		return len(d.Tables) == 0 && !slices.ContainsFunc(d.Parts, func(p claims.Part) bool { return len(p.Scenarios) > 0 })
+	})
 	s := claimsSection(list, anchors)
-	s.Lead = claims.Counts(list) + ". A claim is inconclusive where a scenario is missing, a fault missed, or the effect within the spread of the repeats."
+	left := ""
+	if n := all - len(list); n > 0 {
+		left = fmt.Sprintf("; this run has no scenario of %s more", plural(n, "claim", "claims"))
+	}
+	s.Lead = claims.Counts(list) + left + ". A claim is inconclusive where a scenario is missing, a fault missed, or the effect within the spread of the repeats."
 	return s
 }
 
@@ -119,14 +127,14 @@ func claimsSection(list []claims.Decision, anchors map[string]string) section {
 	for _, d := range list {
 		verdicts.Rows = append(verdicts.Rows, row{Head: d.ID, Cells: []cell{
 			{Text: d.Verdict, Class: claimClass(d.Verdict)}, {Text: strings.Join(d.Documents, " ")},
-			{Text: upper(clean(d.Claim)) + ". " + upper(clean(d.Reason)) + "."}}})
+			{Text: upper(clean(d.Claim)) + ". " + upper(clean(d.Reason)) + ".", Class: wide}}})
 		for _, p := range d.Parts {
 			verdict, text := cell{Text: p.Verdict, Class: claimClass(p.Verdict)}, ruleText(p)+". "+upper(p.Reason)+"."
 			if n := len(p.Scenarios); n > 0 {
 				verdict.Link = anchors[p.Scenarios[0]]
 				text += fmt.Sprintf(" See %s (1 of %d).", p.Scenarios[0], n)
 			}
-			parts.Rows = append(parts.Rows, row{Head: d.ID, Cells: []cell{verdict, {Text: clean(text)}}})
+			parts.Rows = append(parts.Rows, row{Head: d.ID, Cells: []cell{verdict, {Text: clean(text), Class: wide}}})
 		}
 		if d.Limits != "" {
 			parts.Below = append(parts.Below, d.ID+": "+d.Limits+".")

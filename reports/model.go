@@ -76,6 +76,7 @@ const (
 	good  class = "good"
 	bad   class = "bad"
 	warn  class = "warn"
+	wide  class = "wide" // a sentence, which may take several lines
 	mute  class = "mute"
 )
 

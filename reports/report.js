@@ -74,7 +74,7 @@
     };
     button.onclick = () => { real = !real; draw(); };
     draw();
-    first.parentElement.append(button);
+    first.parentElement.after(button); // not in what scrolls
   }
   for (const table of all('table.filter')) {
     const input = document.createElement('input');
