@@ -112,7 +112,7 @@ func TestUpAndDown(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, command(2, "up", "redis/single", "--config", foreign), "choose another file")
-	contains(t, command(2, "up", "redis/nothing"), "no topology")
-	contains(t, command(2, "up", "redis/single", "redis/quorum"), "one topology of each backend")
+	misused(t, "choose another file", "up", "redis/single", "--config", foreign)
+	misused(t, "no topology", "up", "redis/nothing")
+	misused(t, "one topology of each backend", "up", "redis/single", "redis/quorum")
 }
