@@ -27,6 +27,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/run"
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
 	"github.com/lockbench/lockbench/internal/testenv"
 )
@@ -42,6 +44,7 @@ type owned struct {
 	run *supervise.Run
 	tls *tls.Config // of a client
 	env []string    // of lockbench, besides the test's own
+	out string      // of the last run that passed
 }
 
 func newOwned(t *testing.T) *owned {
@@ -305,7 +308,8 @@ func (o *owned) ran(args ...string) string {
 	if got.code != 0 {
 		o.t.Fatalf("lockbench run %v: exit %d\n%s\n%s", args, got.code, got.stdout, got.stderr)
 	}
-	data, err := os.ReadFile(filepath.Join(got.out, "latest", "environment.json"))
+	o.out = filepath.Join(got.out, "latest")
+	data, err := os.ReadFile(filepath.Join(o.out, scenario.FileEnvironment))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -396,6 +400,14 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	o.env = []string{"LOCKBENCH_REDIS_PASSWORD=" + secret}
 	env = o.ran(experiment(configure("env", address, "user: plain"), "redis/fenced", "--max-rate", "50")...)
 	contains(t, env, `"settings": "not permitted: `)
+	doc, err := run.LoadDocument(o.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 50 a second for 500 ms, and each client's first.
+	if n := doc.Scenarios[0].Acquired; n == 0 || n > 27 {
+		t.Errorf("%d acquires in 500ms, with at most 50 a second", n)
+	}
 	o.env = nil
 
 	try := func(name, address, login string) []string {

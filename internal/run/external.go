@@ -108,7 +108,10 @@ func (r *runner) leaveAll(ctx context.Context) (left []string) {
 func (r *runner) leave(ctx context.Context, key clusterKey, e *cluster.External) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), visitLimit)
 	defer cancel()
-	if err := e.Remove(ctx, r.names[key]); err != nil {
+	r.mu.Lock()
+	names := r.names[key]
+	r.mu.Unlock()
+	if err := e.Remove(ctx, names); err != nil {
 		why := fmt.Sprintf("%v: keys, nodes and tables whose names contain %s may be left", err, r.space())
 		r.Progress.Note(why)
 		return why
