@@ -72,8 +72,11 @@ func openBrowser(t *testing.T) *browser {
 		}
 		_ = cmd.Wait()
 	})
-	b.write("Browser.getVersion", nil)
-	if _, err := b.receive.ReadBytes(0); err != nil {
+	_, err := b.send.Write([]byte(`{"id":0,"method":"Browser.getVersion"}` + "\x00"))
+	if err == nil {
+		_, err = b.receive.ReadBytes(0)
+	}
+	if err != nil {
 		t.Skipf("NOT TESTED IN A BROWSER: %s does not start: %v", path, err)
 	}
 	var target struct{ TargetID, SessionID string }
@@ -277,4 +280,25 @@ func TestPageInABrowser(t *testing.T) {
 	b.picture("print")
 	b.call("Page.printToPDF", nil, nil)
 	b.want(`[...document.querySelectorAll('details')].every(d => d.open)`, "true")
+
+	// Split, the style and the script come from files.
+	split := t.TempDir()
+	doc := run{doc: quickDoc()}
+	page, err := renderHTML(build(doc), doc, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{FileHTML: string(page), FileStyle: pageStyle, FileScript: pageScript} {
+		if err := os.WriteFile(filepath.Join(split, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(string(page), "<style>") || strings.Contains(string(page), "<script>") {
+		t.Error("the split page has a style or a script within it")
+	}
+	b.media("screen", "dark")
+	b.load(filepath.Join(split, FileHTML))
+	b.key("n")
+	b.want(`location.hash.startsWith('#v-')`, "true")
+	b.want(`getComputedStyle(document.body).backgroundColor`, "rgb(22, 24, 27)")
 }

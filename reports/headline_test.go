@@ -57,7 +57,7 @@ func TestHeadlineComesFirst(t *testing.T) {
 	d := quickDoc()
 	const unsafe, passed = "Under holder-pause: 3 of 5 locks let two clients hold the lock at once", "36 scenarios, "
 	c := build(run{doc: d})
-	page, err := renderHTML(c, run{doc: d})
+	page, err := renderHTML(c, run{doc: d}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestHeadlineComesFirst(t *testing.T) {
 // A scenario that passed shows its verdict beside that.
 func TestUnsafeIsShownBesidePassed(t *testing.T) {
 	d := quickDoc()
-	page, err := renderHTML(build(run{doc: d}), run{doc: d})
+	page, err := renderHTML(build(run{doc: d}), run{doc: d}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

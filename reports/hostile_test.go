@@ -151,7 +151,7 @@ func FuzzControlCharacters(f *testing.F) {
 		d := hostileDoc(t, text)
 		d.Scenarios = d.Scenarios[len(d.Scenarios)-3:] // quick enough to fuzz
 		c := build(run{doc: d})
-		page, err := renderHTML(c, run{doc: d})
+		page, err := renderHTML(c, run{doc: d}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ type page struct {
 	*content
 	Style   template.CSS
 	Script  template.JS
+	Split   bool   // style and script are files
 	Hash    string // of the script, for the content security policy
 	Worst   *detail
 	Figures []figureView
@@ -58,10 +59,10 @@ type clusterView struct {
 
 type nodeView struct{ Name, Address, Command, Log string }
 
-// renderHTML renders a content as one self-contained page: style, script and plots
-// are in it, and links refer to files in the run's folder. It is complete without the
+// renderHTML renders a content as one self-contained page: style, script (unless split)
+// and plots are in it, and links refer to files in the run's folder. It is complete without the
 // script.
-func renderHTML(c *content, r run) ([]byte, error) {
+func renderHTML(c *content, r run, split bool) ([]byte, error) {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"marks":   func(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") },
 		"heading": heading,
@@ -77,7 +78,7 @@ func renderHTML(c *content, r run) ([]byte, error) {
 		return nil, err
 	}
 	hash := sha256.Sum256([]byte(pageScript))
-	p := page{content: c, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Hash: base64.StdEncoding.EncodeToString(hash[:]), Details: details(r), EnvNote: r.envNote}
+	p := page{content: c, Split: split, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Hash: base64.StdEncoding.EncodeToString(hash[:]), Details: details(r), EnvNote: r.envNote}
 	if i := worst(r.doc); i >= 0 && p.Details[i].Timeline != nil {
 		first := p.Details[i]
 		p.Worst = &first

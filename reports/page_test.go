@@ -63,7 +63,7 @@ func (e element) text() string {
 // that verdict beside its name.
 func TestMatrixEqualsTheResults(t *testing.T) {
 	d := quickDoc()
-	page, err := renderHTML(build(run{doc: d}), run{doc: d})
+	page, err := renderHTML(build(run{doc: d}), run{doc: d}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestWorstViolationIsOnTheFirstScreen(t *testing.T) {
 			r.Safety.Witnesses, r.Faults, r.Safety.OverlapNS = []scenario.Witness{w}, faults, 1000*sec
 		}
 	}
-	page, err := renderHTML(build(run{doc: d}), run{doc: d})
+	page, err := renderHTML(build(run{doc: d}), run{doc: d}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestSizeOfALargeReport(t *testing.T) {
 			d.Scenarios = append(d.Scenarios, r)
 		}
 	}
-	page, err := renderHTML(build(run{doc: d}), run{doc: d})
+	page, err := renderHTML(build(run{doc: d}), run{doc: d}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

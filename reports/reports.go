@@ -14,6 +14,8 @@ import (
 // The files that Write makes in a run's folder.
 const (
 	FileHTML     = "report.html"
+	FileStyle    = "report.css" // of WriteSplit
+	FileScript   = "report.js"
 	FileMarkdown = "report.md"
 	FileJUnit    = "junit.xml"
 	FileBench    = "bench.txt"
@@ -73,7 +75,13 @@ func Summary(w io.Writer, dir string) error {
 // Only result.json is required; the report names the other files that are
 // missing. If one report cannot be written, the others still are; the error names
 // each report that failed.
-func Write(dir string) error {
+func Write(dir string) error { return write(dir, false) }
+
+// WriteSplit is Write with the page's style and script in files beside it, for servers
+// that allow none within a page.
+func WriteSplit(dir string) error { return write(dir, true) }
+
+func write(dir string, split bool) error {
 	r, err := load(dir)
 	if err != nil {
 		return err
@@ -92,8 +100,12 @@ func Write(dir string) error {
 			errs = append(errs, fmt.Errorf("write %s: %w", name, err))
 		}
 	}
-	data, err := renderHTML(c, r)
+	data, err := renderHTML(c, r, split)
 	put(FileHTML, data, err)
+	if split {
+		put(FileStyle, []byte(pageStyle), nil)
+		put(FileScript, []byte(pageScript), nil)
+	}
 	put(FileMarkdown, []byte(renderMarkdown(c)), nil)
 	data, err = junit(r)
 	put(FileJUnit, data, err)

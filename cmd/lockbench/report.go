@@ -15,11 +15,15 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	return &cobra.Command{
+	html := "single"
+	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Rebuild the reports of runs",
 		Long: `Rebuild report.html, report.md, junit.xml, bench.txt and the plots in the folder of each run from
-its result.json, and print the text report of a single run.`,
+its result.json, and print the text report of a single run.
+
+report.html is one file. Where a server allows no style and script within a
+page, as Jenkins does, --html split puts them beside it.`,
 		Args: argCount(cobra.MinimumNArgs(1), "the folder of a run, or of several"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, dir := range args {
@@ -28,7 +32,11 @@ its result.json, and print the text report of a single run.`,
 					return err
 				}
 				a.doubt(dir, doc)
-				if err := reports.Write(dir); err != nil {
+				write := reports.Write
+				if html == "split" {
+					write = reports.WriteSplit
+				}
+				if err := write(dir); err != nil {
 					return fmt.Errorf("report of %s: %w", dir, err)
 				}
 			}
@@ -38,6 +46,10 @@ its result.json, and print the text report of a single run.`,
 			return reports.Text(a.stdout, args[0], a.textOptions())
 		},
 	}
+	forms := []string{"single", "split"}
+	cmd.Flags().Var(formatFlag{&html, forms}, "html", "write report.html as single file or split")
+	complete(cmd, map[string]func() []string{"html": func() []string { return forms }})
+	return cmd
 }
 
 // loadRun reads the results of a finished run.
