@@ -13,7 +13,7 @@ type Scenario struct {
 	Recipe      string  `json:"recipe" yaml:"recipe"`
 	Topology    string  `json:"topology" yaml:"topology"` // single, quorum...
 	Environment string  `json:"environment" yaml:"environment" flag:"env" default:"process" help:"use servers of this environment: process, docker, external"`
-	Workload    Load    `json:"workload" yaml:"workload"`
+	Workload    Load    `json:"workload" yaml:"workload" help:"what the clients do: a kind, or the keys below"`
 	Clients     int     `json:"clients" yaml:"clients" range:"1..10000"`
 	Workers     int     `json:"workers" yaml:"workers" flag:"workers" help:"host clients in N processes (default 2, or 1 per client a fault targets)"` // see defaultWorkers
 	Repeat      int     `json:"repeat" yaml:"repeat" flag:"repeat" default:"1" help:"run everything N times; 10 to compare runs"`                      // of a block: how often; then: 1, 2, 3... of the same experiment
@@ -40,11 +40,11 @@ type Scenario struct {
 
 	// Alone: no other scenario runs at the same time, however many the suite runs
 	// in parallel. For those whose speed is to be measured.
-	Alone bool `json:"alone,omitempty" yaml:"alone,omitempty"`
+	Alone bool `json:"alone,omitempty" yaml:"alone,omitempty" help:"run no other scenario at the same time"`
 
 	// Servers are settings that differ from the servers' production defaults,
 	// by backend: {redis: {appendonly: "yes"}}.
-	Servers map[string]map[string]string `json:"servers,omitempty" yaml:"servers,omitempty"`
+	Servers map[string]map[string]string `json:"servers,omitempty" yaml:"servers,omitempty" help:"settings of the servers by backend, where they differ from production defaults"`
 
 	// Expect in a block replaces the default expectations, field by field; "any"
 	// expects nothing. The defaults:
@@ -59,7 +59,7 @@ type Scenario struct {
 	// default: that is the user's experiment. Nor are "safe" and "kept" of a recipe
 	// that does not promise exclusion, nor, under a fault, of one whose release
 	// can free another client's lock.
-	Expect Expect `json:"expect" yaml:"expect"`
+	Expect Expect `json:"expect" yaml:"expect" help:"what the scenarios must answer; replaces the default expectations key by key"`
 
 	zero zeros
 }
@@ -112,7 +112,7 @@ type Load struct {
 // Fault is one fault of a scenario's schedule. Nothing in it is left to chance:
 // what the seed decides has been decided when the suite was expanded.
 type Fault struct {
-	Kind string `json:"kind" yaml:"kind"` // TARGET-ACTION, see FaultKind
+	Kind string `json:"kind" yaml:"kind" help:"TARGET-ACTION, or the action with target (see lockbench list faults)"` // TARGET-ACTION, see FaultKind
 	// At is the time after the start of the measured window; with Step or After it
 	// comes no earlier. The default fault of takeover comes within the first quarter
 	// of a TTL.
@@ -125,18 +125,18 @@ type Fault struct {
 	// place of the workload (acquiring, held, releasing): the fault fires while the
 	// Nth client to come there stands there. The target step is that client itself.
 	Step string `json:"step,omitempty" yaml:"step,omitempty" flag:"step" help:"inject while a client is at this step of its recipe, or acquiring, held..."`
-	Nth  int    `json:"nth,omitempty" yaml:"nth,omitempty"` // 0: the first
+	Nth  int    `json:"nth,omitempty" yaml:"nth,omitempty" help:"with step: which client, by order of arrival (default 1)"` // 0: the first
 	// After is a share of the TTL: a fault on a holder fires when its hold is as
 	// old as that.
-	After float64 `json:"after,omitempty" yaml:"after,omitempty"`
+	After float64 `json:"after,omitempty" yaml:"after,omitempty" help:"inject it when the hold is as old as this share of the TTL"`
 	// By is how far a clock jumps (backwards if negative), how late a delayed
 	// link is in each direction, how long a slow disk's fsync takes. Its default is
 	// the action's, and so is that of Rate.
 	By Duration `json:"by_ns,omitempty" yaml:"by,omitempty" flag:"by" signed:"true" help:"shift clocks (default TTL + 1s), delay links (50ms) or fsync (500ms)"`
 	// Jitter is added to a delay: uniform from 0, by the seed.
-	Jitter Duration `json:"jitter_ns,omitempty" yaml:"jitter,omitempty"`
+	Jitter Duration `json:"jitter_ns,omitempty" yaml:"jitter,omitempty" help:"add up to this to a delay"`
 	// Rate is what a throttled link lets through, in bytes a second.
-	Rate int64 `json:"rate,omitempty" yaml:"rate,omitempty"`
+	Rate int64 `json:"rate,omitempty" yaml:"rate,omitempty" help:"bytes per second of a throttled link"`
 
 	zero zeros
 }
@@ -144,11 +144,11 @@ type Fault struct {
 // Expect is what a scenario is expected to answer. An empty field expects
 // nothing.
 type Expect struct {
-	Verdict  string `json:"verdict,omitempty" yaml:"verdict,omitempty" choices:"safe unsafe any"`
-	Promise  string `json:"promise,omitempty" yaml:"promise,omitempty" choices:"kept broken any"`
-	Liveness string `json:"liveness,omitempty" yaml:"liveness,omitempty" choices:"live stuck any"`
+	Verdict  string `json:"verdict,omitempty" yaml:"verdict,omitempty" choices:"safe unsafe any" help:"one holder at a time"`
+	Promise  string `json:"promise,omitempty" yaml:"promise,omitempty" choices:"kept broken any" help:"the lock's guarantee"`
+	Liveness string `json:"liveness,omitempty" yaml:"liveness,omitempty" choices:"live stuck any" help:"waiting clients are granted the lock"`
 	// Thresholds are such as "acquire.p99 < 20ms" and "throughput > 1000/s".
-	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty"`
+	Thresholds []string `json:"thresholds,omitempty" yaml:"thresholds,omitempty" help:"limits such as 'acquire.p99 < 20ms'"`
 }
 
 // Dist is a distribution of times: "1ms" (constant), "uniform(1ms,3ms)",
