@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -60,6 +61,9 @@ func (d *derivation) costs() {
 		}
 	} else {
 		d.unmeasured("requests_per_acquire", "%s", requests)
+	}
+	if r.RenewalsPerAcquire == nil {
+		d.unmeasured("renewals_per_acquire", "%s", cmp.Or(requests, "no client renewed a lock, and the recipe names no counter of renewals"))
 	}
 	if servers == "" {
 		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(counted) * 1000)
