@@ -109,7 +109,7 @@ func TestDamagedLines(t *testing.T) {
 				t.Parallel()
 				rng := rand.New(rand.NewPCG(41, uint64(k)))
 				safe, caught, bad := 0, 0, 0
-				n := rounds(200)
+				n := rounds(100)
 				for i := range n {
 					w := d.world
 					w.clients, w.ticks, w.eager, w.hold = 2+rng.IntN(4), 30+rng.IntN(40), rng.IntN(3), 1+rng.IntN(6)
