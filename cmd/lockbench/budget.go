@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/chaos"
-	"github.com/lockbench/lockbench/internal/external"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -20,7 +19,6 @@ type plan struct {
 	maxDisk  scenario.Size
 	known    scenario.KnownFailures
 	notTried []scenario.NotTried
-	external *external.Config // nil: no scenario uses external servers
 }
 
 // fit reduces a plan to what fits a time budget, and lists what it leaves out.

@@ -18,6 +18,7 @@ import (
 type externalFlags struct {
 	config    string
 	passwords []string
+	loaded    *external.Config // nil: no configuration is given
 }
 
 func (f *externalFlags) add(fl *pflag.FlagSet) {
@@ -27,21 +28,22 @@ func (f *externalFlags) add(fl *pflag.FlagSet) {
 
 // load reads the servers of the user's, if a configuration is given. The topology
 // is that of the servers, unless the user gives one or runs a suite.
-func (f externalFlags) load(cmd *cobra.Command, args, recipes []string) (*external.Config, error) {
+func (f *externalFlags) load(cmd *cobra.Command, args, recipes []string) error {
 	if f.config == "" {
 		if len(f.passwords) > 0 {
-			return nil, usage(errors.New("--password needs --config FILE, which names the servers"))
+			return usage(errors.New("--password needs --config FILE, which names the servers"))
 		}
-		return nil, nil
+		return nil
 	}
 	passwords, err := external.ParsePasswords(f.passwords)
 	if err != nil {
-		return nil, usage(err)
+		return usage(err)
 	}
 	c, err := external.Load(f.config, passwords)
 	if err != nil {
-		return nil, usage(err)
+		return usage(err)
 	}
+	f.loaded = c
 	topologies := map[string]bool{}
 	for _, id := range recipes {
 		backend, _, _ := strings.Cut(id, "/")
@@ -50,9 +52,9 @@ func (f externalFlags) load(cmd *cobra.Command, args, recipes []string) (*extern
 		}
 	}
 	if len(topologies) == 1 && len(args) == 0 && !cmd.Flags().Changed("topology") {
-		return c, cmd.Flags().Set("topology", slices.Collect(maps.Keys(topologies))[0])
+		return cmd.Flags().Set("topology", slices.Collect(maps.Keys(topologies))[0])
 	}
-	return c, nil
+	return nil
 }
 
 // checkExternal rejects scenarios that the configuration does not allow.

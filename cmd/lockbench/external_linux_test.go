@@ -510,3 +510,20 @@ func TestExternalEtcdWithClientCertificates(t *testing.T) {
 	o.refused("wrong user or password", experiment(configure("wrong", "user: bench\n    password_file: wrong"), "etcd/mutex")...)
 	o.refused("missing privilege", experiment(configure("weak", "user: weak\n    password_file: password"), "etcd/mutex")...)
 }
+
+// The topology is that of the servers, unless the user gives one.
+func TestExternalTopologyComesFromTheConfiguration(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(config, []byte(`backends: {etcd: {topology: quorum, addresses: ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, more := range map[string][]string{"quorum": nil, "single": {"--topology", "single"}} {
+		var stdout, stderr bytes.Buffer
+		args := append([]string{"run", "--dry-run", "--format", "json"}, experiment(config, "etcd/mutex", more...)...)
+		if code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+			t.Fatalf("exit %d: %s", code, &stderr)
+		}
+		contains(t, stdout.String(), `"topology": "`+want+`"`, `"max_rate": 1000`)
+		contains(t, stderr.String(), "up to 2 clients (at most 64), 1000 acquires/s")
+	}
+}

@@ -68,6 +68,9 @@ run: the same scenarios with the same seeds, in a new folder.`,
 			if err := faultAlone(cmd.Flags(), args); err != nil {
 				return err
 			}
+			if err := f.external.load(cmd, args, f.recipes); err != nil {
+				return err
+			}
 			return a.run(cmd, args, f)
 		},
 	}
@@ -127,10 +130,6 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := claimsAsTheyAre(cmd.Flags(), args); err != nil {
 		return err
 	}
-	servers, err := f.external.load(cmd, args, f.recipes)
-	if err != nil {
-		return err
-	}
 	plan, err := f.plan(cmd, args)
 	if err != nil {
 		return err
@@ -141,10 +140,10 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	if err := f.expect.apply(&plan); err != nil {
 		return err
 	}
+	servers := f.external.loaded
 	if err := checkExternal(servers, f.external.config, plan.Scenarios); err != nil {
 		return err
 	}
-	plan.external = servers
 	if !f.dryRun {
 		// Before anything is printed: the program may be executed anew.
 		if err := run.EnterKernel(plan.Scenarios); err != nil {
@@ -210,7 +209,7 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, External: plan.external, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Binaries: binaries, External: f.external.loaded, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
 		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {
