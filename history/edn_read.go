@@ -272,7 +272,7 @@ func (e *ednHistory) aside(m ednMap) {
 	case ednWord(":stream"):
 		s := Stream{Client: client, ClockUncertainty: int64(ednUint(v, ":clock-uncertainty")), SealedAt: int64(ednUint(v, ":sealed-at"))}
 		s.Worker, _ = ednUint32(v, ":worker", 0)
-		s.Sealed = v[":sealed"] == true
+		s.Sealed, s.Unnumbered = v[":sealed"] == true, v[":unnumbered"] == true
 		var err error
 		if s.ClockUncertainty, err = uncertainty(s.ClockUncertainty); err != nil {
 			e.note(client, "%v", err)

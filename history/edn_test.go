@@ -198,3 +198,23 @@ func FuzzReadEDN(f *testing.F) {
 		sameCalls(t, again.Calls, h.Calls)
 	})
 }
+
+// What a foreign log leaves open stays open by way of an export: which attempt a call
+// belongs to, and whether a call is missing.
+func TestExportKeepsDoubts(t *testing.T) {
+	const log = `{"client":0,"kind":"acquire","outcome":"held","invoke":10,"return":20}
+{"client":0,"kind":"release","outcome":"released","invoke":30,"return":40}`
+	h, err := ReadJSONL(strings.NewReader(log), "log")
+	if err != nil || !h.Streams[0].Unnumbered || h.Calls[1].Flags&FlagInferred == 0 {
+		t.Fatal(err, h)
+	}
+	again, err := ReadEDN(strings.NewReader(exportedEDN(t, h)), "edn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, again, h)
+	if again, err = ReadJSONL(strings.NewReader(exported(t, h)), "jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, again, h)
+}

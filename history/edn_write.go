@@ -29,7 +29,11 @@ func writeEDN(w io.Writer, h *History, each func(func(*Call)) error) error {
 		}
 	}
 	for _, s := range h.Streams {
-		e.aside("stream", `{:client %d, :worker %d, :sealed %t, :sealed-at %d, :clock-uncertainty %d}`, s.Client, s.Worker, s.Sealed, s.SealedAt, s.ClockUncertainty)
+		unnumbered := ""
+		if s.Unnumbered {
+			unnumbered = ", :unnumbered true"
+		}
+		e.aside("stream", `{:client %d, :worker %d, :sealed %t, :sealed-at %d, :clock-uncertainty %d%s}`, s.Client, s.Worker, s.Sealed, s.SealedAt, s.ClockUncertainty, unnumbered)
 	}
 	for _, d := range h.Damage {
 		e.aside("damage", `{:file %s, :offset %d, :client %d, :what %s}`, ednQuote(d.File), d.Offset, d.Client, ednQuote(d.What))
