@@ -220,7 +220,7 @@ func (o *owned) lockbench(args ...string) ended {
 			select {
 			case <-over:
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(300 * time.Millisecond):
 			}
 		}
 	}()
