@@ -151,6 +151,7 @@ func (e *External) reasons() []reason {
 		{"its certificate has another name; set tls.server_name", []string{"certificate is valid for", "cannot validate certificate", "doesn't contain any ip sans"}},
 		{"it rejects the client's certificate; set tls.certificate and tls.key", []string{"bad certificate", "certificate required", "unknown certificate"}},
 		{"it does not use TLS; leave tls out", []string{"does not look like a tls handshake", "server does not support tls", "server refused tls"}},
+		{"missing privilege", []string{"' to database '"}}, // Access denied for user 'a'@'b' to database 'c'
 		{"wrong user or password", []string{"wrongpass", "noauth", "access denied for user", "password authentication failed", "authentication failed", "user name is empty", "no password", "empty password"}},
 		{"missing privilege", []string{"noperm", "permission denied", "command denied", "not authorized", "must be owner"}},
 		{"it is read-only", []string{"readonly", "read-only", "read only"}},
