@@ -15,7 +15,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # one has compiled.
 export GOFLAGS += -trimpath
 
-.PHONY: bench test short servers servers-test build release lint fuzz perf prove-heal clean help
+.PHONY: bench test test-docker images short servers servers-test build release lint fuzz perf prove-heal clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,12 @@ short: ## the tests that need no server and few minutes, and a summary of what t
 	echo; echo "Left out (make test runs them):"; \
 	grep -o 'left out by -short: needs .*' $(BIN)/short.log | sed 's/.*: needs/tests that need/' | sort | uniq -c | sort -rn; \
 	exit $$code
+
+images: ## build the images of --env docker and docker-compose.yml, and of lockbench itself
+	@sh tools/images.sh
+
+test-docker: images ## every topology and each fault in containers, on a real engine
+	LOCKBENCH_TEST_DOCKER=1 $(GO) test -v -count 1 -timeout 15m ./internal/cluster -run 'Container'
 
 servers: ## install the servers that are missing, and nothing else
 	@sh tools/servers.sh

@@ -11,3 +11,6 @@ func (c *Cluster) Watchers() []*Node { return c.servers.Watchers }
 func (c *Cluster) Serves(ctx context.Context, node int) error {
 	return c.backend.Ready(ctx, c.servers, c.Nodes()[node])
 }
+
+// RunDir is the folder of the cluster's run.
+func (c *Cluster) RunDir() string { return c.run.Dir() }

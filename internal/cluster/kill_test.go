@@ -21,8 +21,15 @@ import (
 	"github.com/lockbench/lockbench/internal/testenv"
 )
 
-// The test binary is also a controller to be killed.
+// The test binary is also a controller to be killed, and the helper in containers.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "in-container" {
+		if err := cluster.InContainer(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv("CLUSTER_TEST_ROLE") == "controller" {
 		if err := controller(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
