@@ -173,7 +173,7 @@ func fsyncCost(dir string) (time.Duration, error) {
 }
 
 func probeDocker(ctx context.Context) Finding {
-	f := Finding{Subject: "docker", Mend: "install Docker and start it; nothing needs it yet"}
+	f := Finding{Subject: "docker", Mend: "install Docker and start it; only --env docker needs it"}
 	socket := "/var/run/docker.sock"
 	if host := os.Getenv("DOCKER_HOST"); host != "" {
 		path, isUnix := strings.CutPrefix(host, "unix://")

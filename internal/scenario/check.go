@@ -37,7 +37,11 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 		f.add("poll", "write 5ms..15ms, for example", "%s is not a valid poll interval", sc.Poll)
 	}
 	switch sc.Environment {
-	case EnvProcess, EnvDocker:
+	case EnvProcess:
+	case EnvDocker:
+		if sc.Wire == WireKernel {
+			f.add("wire", "leave wire out: proxies cut and delay connections", "the kernel can drop packets only between clients and servers that are processes")
+		}
 	case EnvExternal:
 		checkExternal(&f, sc, r.actions, origin)
 	default:

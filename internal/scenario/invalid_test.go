@@ -135,6 +135,8 @@ func TestEveryCheck(t *testing.T) {
 		{"workload: hot-key, poll: 1ms", good, ""},
 		{"workload: hot-key, environment: process", good, ""},
 		{"workload: hot-key, environment: docker", good, ""},
+		{"workload: hot-key, environment: docker", good, ""},
+		{"workload: hot-key, environment: docker, wire: kernel", bad, `wire: the kernel can drop packets only between clients and servers that are processes`},
 		{"workload: hot-key, environment: external", good, ""},
 		{"workload: properties, environment: external", bad, `workload.kind: the workload properties stops servers`},
 		{"workload: hot-key, environment: external, wire: kernel", bad, `wire: the kernel can drop packets only to servers that lockbench started`},
