@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lockbench/lockbench/history"
@@ -93,8 +92,6 @@ func (a *answer) fail(k history.Kind, err error) {
 	}
 	a.Error = err.Error()
 	a.Unsupported = errors.Is(err, errors.ErrUnsupported)
-	// A driver that sets the deadline on its connection names that.
-	a.Cause = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // wasLate names, among a hammer's odd calls, releases after the lease's end:
@@ -110,7 +107,7 @@ func (m *member) hammer(ctx context.Context, o order, a *answer) {
 		mine := attempt()
 		h, err := m.client.Acquire(ctx, o.Keys[0], mine)
 		if err == nil {
-			s := span{From: m.clock.Now(), Fence: h.Fence()}
+			s := span{From: m.clock.Now()}
 			_ = m.cfg.Clock.Sleep(ctx, insideFor)
 			s.To = m.clock.Now()
 			end := h.LeaseEnd()

@@ -231,7 +231,7 @@ func (m *member) note(o order, h impls.Hold) *holding {
 
 // show describes a hold in an answer.
 func (m *member) show(h *holding, a *answer) {
-	a.Fence, a.Signals = h.Fence(), h.Hold.Lost() != nil
+	a.Signals = h.Hold.Lost() != nil
 	if end := h.LeaseEnd(); !end.IsZero() {
 		a.LeaseEnd = m.clock.At(end)
 	}

@@ -90,11 +90,8 @@ type answer struct {
 	Error   string `json:",omitempty"`
 	// Unsupported: the call, or the client, cannot do this.
 	Unsupported bool `json:",omitempty"`
-	// Cause says that the error names the end of the call's context.
-	Cause bool `json:",omitempty"`
 
 	Sent, Returned int64
-	Fence          uint64 `json:",omitempty"`
 	// LeaseEnd is 0 if the recipe does not know it. Lost is when the loss was
 	// reported, 0 if it was not. Signals: there is a channel that could.
 	LeaseEnd int64 `json:",omitempty"`
@@ -118,5 +115,4 @@ func (a answer) ok() bool { return a.Error == "" && !a.Unsupported }
 // lease's end, whichever came first.
 type span struct {
 	From, To int64
-	Fence    uint64
 }
