@@ -53,8 +53,12 @@ func openBrowser(t *testing.T) *browser {
 	if path == "" {
 		t.Skip("NOT TESTED IN A BROWSER: install chromium to test the report's page")
 	}
+	profile, err := os.MkdirTemp("", "lockbench-browser")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ours, theirs := pipes(t), pipes(t) // to it, from it
-	cmd := exec.CommandContext(t.Context(), path, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+	cmd := exec.CommandContext(t.Context(), path, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir="+profile)
 	cmd.ExtraFiles = []*os.File{ours[0], theirs[1]} // 3 and 4
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
@@ -71,8 +75,12 @@ func openBrowser(t *testing.T) *browser {
 			_ = cmd.Process.Kill()
 		}
 		_ = cmd.Wait()
+		// Its processes may still write there for a moment.
+		for end := time.Now().Add(browserLimit); os.RemoveAll(profile) != nil && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
+		}
 	})
-	_, err := b.send.Write([]byte(`{"id":0,"method":"Browser.getVersion"}` + "\x00"))
+	_, err = b.send.Write([]byte(`{"id":0,"method":"Browser.getVersion"}` + "\x00"))
 	if err == nil {
 		_, err = b.receive.ReadBytes(0)
 	}

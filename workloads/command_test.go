@@ -274,8 +274,9 @@ func TestSourceAndProxy(t *testing.T) {
 		if host, _, _ := net.SplitHostPort(came.RemoteAddr().String()); direct && host != source.String() {
 			t.Errorf("it came from %s, want %s", host, source)
 		}
-		if through := c.RemoteAddr().String() == proxy.Addr(); through == direct {
-			t.Errorf("connected to %s, want direct %v", c.RemoteAddr(), direct)
+		_, same := c.(*net.TCPConn) // a connection through a proxy has another peer's name
+		if passed := came.RemoteAddr().String() != c.LocalAddr().String(); passed == direct || same != direct || c.RemoteAddr().String() != server {
+			t.Errorf("connected to %s from %s, seen from %s, want direct %v", c.RemoteAddr(), c.LocalAddr(), came.RemoteAddr(), direct)
 		}
 		if a := w.carryOut(command{}); !slices.Equal(a.Peers, []string{server}) {
 			t.Errorf("connected to %q", a.Peers)

@@ -50,7 +50,7 @@ func (d *derivation) promised() checker.Options {
 
 		End: d.samples.End, Paused: d.paused(), Exceptions: d.boundedExceptions(), Died: d.deathList(), Suspects: d.suspects(),
 		FaultMissed: d.missed, Incomplete: d.incomplete(),
-		LeaseEndsDoubtful: slices.ContainsFunc(d.faults, func(f fault) bool { return f.what.OnClient() && f.what.About().Name == "clock" }),
+		LeaseEndsDoubtful: slices.ContainsFunc(d.faults, func(f fault) bool { return f.what.OnClient() && f.what.About().Misleads }),
 	}
 	// The limits of a churn are drawn anew for each acquire, and are not recorded.
 	o.JudgeClients, o.GivesUpAfter = s.Workload.Kind != scenario.Churn, s.Workload.AcquireLimit.D()
