@@ -221,15 +221,20 @@ func (s Subject) answeredTry(t T, c impls.Client, key string) (h impls.Hold, err
 // right where an earlier one may have been carried out unseen.
 func (s Subject) cleanup(t T, c impls.Client, key string, a impls.Attempt) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	err := s.settle(t.Context(), c, key, a)
+	if !impls.Definite(err) {
+		t.Fatalf("clean up: no definite answer within %v: %v", s.Patience, err)
+	}
+	return err
+}
+
+func (s Subject) settle(ctx context.Context, c impls.Client, key string, a impls.Attempt) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	for {
 		err := c.Cleanup(ctx, key, a)
-		if impls.Definite(err) {
+		if impls.Definite(err) || ctx.Err() != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("clean up: no definite answer within %v: %v", s.Patience, err)
 		}
 		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
 	}

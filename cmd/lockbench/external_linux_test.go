@@ -27,6 +27,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockbench/lockbench/internal/cluster"
+	"github.com/lockbench/lockbench/internal/cluster/clustertest"
 	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
@@ -430,7 +431,7 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 func TestExternalEtcdWithClientCertificates(t *testing.T) {
 	testenv.NeedsServers(t, "etcd")
 	o := newOwned(t)
-	binary, err := cluster.Find("etcd", "")
+	binary, err := cluster.Find("etcd", clustertest.Binary(t, "etcd"))
 	if err != nil {
 		t.Fatal(err)
 	}

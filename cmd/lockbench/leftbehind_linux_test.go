@@ -25,7 +25,10 @@ func leftBehind(temp, network string, started []process) ([]string, error) {
 			left = append(left, fmt.Sprintf("pid %d, a descendant", p.pid))
 		}
 	}
-	if own, err := os.Readlink("/proc/self/ns/net"); err == nil && network != "" && network != own {
+	if own, err := os.Readlink("/proc/self/ns/net"); err != nil || network == own {
+		network = "" // not one of the run's
+	}
+	if network != "" {
 		members, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 		for _, m := range members {
 			if ns, err := os.Readlink(m); err == nil && ns == network {

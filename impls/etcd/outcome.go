@@ -1,6 +1,11 @@
 package etcd
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/lockbench/lockbench/impls"
@@ -35,5 +40,11 @@ func outcome(err error, sent bool) error {
 	if !sent {
 		return impls.NotSent(err)
 	}
-	return rules().Outcome(err)
+	out := rules().Outcome(err)
+	if slices.ContainsFunc([]error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost},
+		func(e error) bool { return errors.Is(err, e) }) {
+		// The server has given up waiting, as a client does.
+		out = fmt.Errorf("%w (%w)", out, os.ErrDeadlineExceeded)
+	}
+	return out
 }

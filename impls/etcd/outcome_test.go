@@ -27,6 +27,11 @@ func TestOutcomes(t *testing.T) {
 		status.Error(codes.Internal, "what?"),
 		status.Error(codes.Unknown, "what?"),
 	))
+	for err, want := range map[error]bool{rpctypes.ErrTimeout: true, rpctypes.ErrTimeoutDueToLeaderFail: true, rpctypes.ErrLeaderChanged: false} {
+		if got := outcome(err, true); impls.TimedOut(got) != want || !errors.Is(got, impls.ErrUnknown) {
+			t.Errorf("%v: timed out %t, want %t", got, impls.TimedOut(got), want)
+		}
+	}
 	// Nothing was sent: then every error is definite, refusals included.
 	for _, err := range []error{rpctypes.ErrTimeout, rpctypes.ErrNoSpace, status.Error(codes.Unavailable, "no server")} {
 		if got := outcome(err, false); !errors.Is(got, impls.ErrFailed) || !errors.Is(got, err) {
