@@ -31,7 +31,8 @@ func useEtcd(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	// Not before the counters are read: its end may cancel one watch after the other.
+	t.Cleanup(func() { _ = client.Close() })
 	ctx := t.Context()
 	lease, err := client.Grant(ctx, 60)
 	if err != nil {
