@@ -6,8 +6,8 @@ import "time"
 // client stamps it a moment after the lock gave it.
 const answerMargin = 200 * time.Millisecond
 
-// late judges when an acquire was answered: a grant whose lease is over is none, and
-// a client that set a limit wants an answer soon after it. The time in which the
+// late judges when an acquire was answered: a grant must come before its lease
+// is over, and the answer soon after the limit that the client set. The time in which the
 // client could not run does not count: it may have stopped between the lock's answer
 // and its stamp.
 func (p *part) late(a *attempt) {

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/history"
 )
 
-// A grant whose lease is over is none, and a limit is one: unless the client could not
-// run meanwhile.
+// A grant comes before its lease is over, and an answer before its limit, unless the
+// client could not run meanwhile.
 func TestLateAnswers(t *testing.T) {
 	const s = int64(time.Second)
 	grant := func(returned, leaseEnd int64) *history.History {

@@ -99,7 +99,7 @@ type Report struct {
 	// a release without an acquire). They are left out.
 	Malformed int64
 	// Disordered is a client whose calls of a key, which name no attempts, contradict
-	// one another; nil if there is none.
+	// one another; nil without such a client.
 	Disordered *Disorder
 	// Unended counts the holds without an end in the record that another client's
 	// grant followed.

@@ -123,7 +123,7 @@ func ednFlags(m ednMap) (Flags, error) {
 		w, _ := v.(ednWord)
 		i := slices.Index(flagNames[:], strings.TrimPrefix(string(w), ":"))
 		if i < 0 {
-			return 0, fmt.Errorf("flag %v is none of %s", v, strings.Join(flagNames[:], ", "))
+			return 0, fmt.Errorf("flag %v is not one of %s", v, strings.Join(flagNames[:], ", "))
 		}
 		flags |= 1 << i
 	}

@@ -113,7 +113,7 @@ func (e *ednHistory) op(m ednMap) {
 	f, _ := m[":f"].(ednWord)
 	kind, known := ednKinds[f]
 	if !known {
-		e.note(NoClient, "operation %s of process %d is none of a lock's: %s", f, process, strings.Join(ednNames(), " "))
+		e.note(NoClient, "operation %s of process %d is not one of a lock's: %s", f, process, strings.Join(ednNames(), " "))
 		return
 	}
 	client, ok := ednUint32(m, ":client", process)
@@ -138,7 +138,7 @@ func (e *ednHistory) op(m ednMap) {
 		}
 		e.complete(m, process, client, kind, at)
 	default:
-		e.note(client, "type %v is none of :invoke, :ok, :fail, :info", m[":type"])
+		e.note(client, "type %v is not one of :invoke, :ok, :fail, :info", m[":type"])
 	}
 }
 

@@ -92,15 +92,15 @@ func TestJSONLByHand(t *testing.T) {
 		t.Fatalf("%v %+v", err, good)
 	}
 	for line, what := range map[string]string{
-		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                              `line 2: kind "acqiure" is none of`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                  `outcome "won" is none of those of a call of kind try: held, busy, failed, unknown`,
+		`{"client":0,"seq":1,"kind":"acqiure","invoke":10}`:                              `line 2: kind "acqiure" is not one of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"won","invoke":10}`:                  `outcome "won" is not one of those of a call of kind try: held, busy, failed, unknown`,
 		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30}`:                 `needs a return`,
 		`{"client":0,"seq":1,"kind":"try","outcome":"held","invoke":30,"return":29}`:     `before its invoke`,
-		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`: `outcome "released" is none of`,
+		`{"client":0,"seq":1,"kind":"try","outcome":"released","invoke":30,"return":40}`: `outcome "released" is not one of`,
 		`{"client":0,"seq":1,"kind":"try","invoke":30,"return":40}`:                      `an open call has no return`,
 		`{"client":0,"seq":1,"kind":"try","invoke":0}`:                                   `stamps must be above 0`,
 		`{"client":0,"seq":1,"kind":"try","invoke":30,"falgs":["drain"]}`:                `unknown field "falgs"`,
-		`{"client":0,"seq":1,"kind":"try","invoke":30,"flags":["dry"]}`:                  `flag "dry" is none of`,
+		`{"client":0,"seq":1,"kind":"try","invoke":30,"flags":["dry"]}`:                  `flag "dry" is not one of`,
 		`{"client":0,"seq":0,"kind":"try","invoke":30}`:                                  `comes again`,
 		`{"client":0,"seq":1,"kind":"try","invoke":5}`:                                   `stamps go backwards`,
 		`{"client":0,"seq":3,"kind":"try","invoke":30}`:                                  `2 calls are missing`,

@@ -220,7 +220,7 @@ func (p *jsonReader) other(l *anyLine) bool {
 	return true
 }
 
-// The bounds of what a text may give: a clock that is off by an hour is none, and
+// The bounds of what a text may give: a clock that is off by an hour is useless, and
 // the rules add to stamps.
 const (
 	maxUncertainty = int64(time.Hour)
@@ -334,7 +334,7 @@ func (p *jsonReader) understand(l *callLine, c *Call) (err error) {
 func (p *jsonReader) words(l *callLine, c *Call) error {
 	var known bool
 	if c.Kind, known = kindOf(string(l.kind.text), p.format); !known {
-		return fmt.Errorf("kind %q is none of %s", l.kind.text, strings.Join(kindNames[1:], ", "))
+		return fmt.Errorf("kind %q is not one of %s", l.kind.text, strings.Join(kindNames[1:], ", "))
 	}
 	switch {
 	case l.outcome.text == nil:
@@ -343,13 +343,13 @@ func (p *jsonReader) words(l *callLine, c *Call) error {
 	default:
 		o := slices.Index(outcomeNames[:], string(l.outcome.text))
 		if c.Outcome = Outcome(o); o < 0 || !fits(c.Kind, c.Outcome) {
-			return fmt.Errorf("outcome %q is none of those of a call of kind %v: %s", l.outcome.text, c.Kind, strings.Join(outcomesOf(c.Kind), ", "))
+			return fmt.Errorf("outcome %q is not one of those of a call of kind %v: %s", l.outcome.text, c.Kind, strings.Join(outcomesOf(c.Kind), ", "))
 		}
 	}
 	for _, f := range l.flags {
 		i := slices.Index(flagNames[:], f)
 		if i < 0 {
-			return fmt.Errorf("flag %q is none of %s", f, strings.Join(flagNames[:], ", "))
+			return fmt.Errorf("flag %q is not one of %s", f, strings.Join(flagNames[:], ", "))
 		}
 		c.Flags |= 1 << i
 	}

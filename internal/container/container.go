@@ -44,7 +44,7 @@ type Container struct {
 // askLimit is how long the engine may take for one request that waits for nothing.
 const askLimit = 20 * time.Second
 
-// Start starts a container on a network; nil is none.
+// Start starts a container; without a network if n is nil.
 func (e *Engine) Start(ctx context.Context, n *Network, r Request) (*Container, error) {
 	req := testcontainers.ContainerRequest{
 		Image: r.Image, Entrypoint: r.Command, Labels: e.labels(),
