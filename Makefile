@@ -29,7 +29,7 @@ test: servers-test lint ## everything that CI runs, ending in go test's own outp
 	# Tests with servers mostly wait: for leases to end, and for elections. So more
 	# of them run side by side than there are CPUs; and the compiler comes second,
 	# as it would keep clients and servers from their work for seconds.
-	$(GO) test -vet=off -race -toolexec 'nice -n 19' -timeout 20m -p 3 -parallel 6 ./...
+	$(GO) test -vet=off -race -toolexec 'nice -n 19' -timeout 15m -p 3 -parallel 6 ./...
 
 short: ## the tests that need no server and few minutes, and a summary of what they leave out
 	@mkdir -p $(BIN); $(GO) test -short -v ./... >$(BIN)/short.log 2>&1; code=$$?; \
