@@ -196,12 +196,20 @@ func release(t T, h impls.Hold) {
 func (s Subject) try(t T, doing string, c impls.Client, key string, outcome error) impls.Hold {
 	t.Helper()
 	h, err := s.answeredTry(t, c, key)
+	for n := 1; n < tries && outcome == nil && errors.Is(err, errTookUnseen); n++ {
+		h, err = s.answeredTry(t, c, key)
+	}
 	want(t, doing, err, outcome)
 	return h
 }
 
+// errTookUnseen: a try whose answer was lost had taken the key, since its clean-up
+// freed it.
+var errTookUnseen = errors.New("a try that timed out took the key")
+
 // answeredTry tries again where requests timed out, which says nothing about the
-// key, and cleans up after what is in doubt.
+// key, and cleans up after what is in doubt. The error is errTookUnseen if that freed
+// the key: it was not refused.
 func (s Subject) answeredTry(t T, c impls.Client, key string) (h impls.Hold, err error) {
 	t.Helper()
 	for range tries {
@@ -210,8 +218,8 @@ func (s Subject) answeredTry(t T, c impls.Client, key string) (h impls.Hold, err
 		if !impls.TimedOut(err) || t.Context().Err() != nil {
 			return h, err
 		}
-		if errors.Is(err, impls.ErrUnknown) {
-			_ = s.cleanup(t, c, key, tried)
+		if errors.Is(err, impls.ErrUnknown) && s.cleanup(t, c, key, tried) == nil {
+			return nil, fmt.Errorf("%w: %v", errTookUnseen, err)
 		}
 	}
 	return h, err

@@ -315,7 +315,8 @@ func (t *trial) probe(c *remote, key string) *call {
 		if ans.Unsupported {
 			got = c.begin(doAcquire, settleFor, key)
 			ans = t.answered("acquire", got)
-			definite = ans.Outcome != history.Unknown || slices.Contains(ans.Passed, impls.StepWaiting)
+			// One that gave up before it waited was not refused.
+			definite = got.granted() || slices.Contains(ans.Passed, impls.StepWaiting)
 		}
 		if got.granted() {
 			t.free(got)

@@ -73,6 +73,9 @@ func refusal(t *trial) {
 	case ans.Unsupported:
 		t.see(impls.NonBlocking, No, "it cannot try: %s", ans.Error)
 		return
+	case ans.Outcome == history.Unknown:
+		t.clean(got)
+		t.nothing("a try of a free lock had no definite answer: %s", ans.Error)
 	case !ans.ok():
 		t.see(impls.NonBlocking, No, "a try of a free lock came to: %s", ans.Error)
 		return
