@@ -74,6 +74,7 @@ func (s fakeServers) Can(action string) error                 { return s.cannot[
 func (s fakeServers) Kill(_ context.Context, n int) error     { return s.note("kill %d", n) }
 func (s fakeServers) Restart(_ context.Context, n int) error  { return s.note("restart %d", n) }
 func (s fakeServers) Pause(_ context.Context, n int) error    { return s.note("pause %d", n) }
+func (s fakeServers) PausedBy() string                        { return "SIGSTOP" }
 func (s fakeServers) Resume(_ context.Context, n int) error   { return s.note("resume %d", n) }
 func (s fakeServers) FastDisk(_ context.Context, n int) error { return s.note("fast %d", n) }
 func (s fakeServers) Move(context.Context) (int, int, error)  { return 0, 1, s.note("move") }

@@ -76,7 +76,7 @@ func (serverPause) About() scenario.ActionInfo {
 func (serverPause) claims() []claim { return []claim{{"the process", true}} }
 
 func (serverPause) hitServers(ctx context.Context, f *fault, in *injection) error {
-	in.by("SIGSTOP")
+	in.by(f.Servers.PausedBy())
 	return f.onEach(ctx, in, goOn, f.Servers.Resume, f.Servers.Pause)
 }
 

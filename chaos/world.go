@@ -36,8 +36,9 @@ type Servers interface {
 	// and returns when it serves.
 	Kill(ctx context.Context, node int) error
 	Restart(ctx context.Context, node int) error
-	// Pause stops a node, confirmed; Resume lets it go on.
+	// Pause stops a node, confirmed, by PausedBy; Resume lets it go on.
 	Pause(ctx context.Context, node int) error
+	PausedBy() string
 	Resume(ctx context.Context, node int) error
 	// Move asks the servers to hand over the lead.
 	Move(ctx context.Context) (from, to int, err error)

@@ -8,7 +8,15 @@ import (
 	"syscall"
 )
 
-// Pause stops a node by SIGSTOP, as a frozen machine does: its connections stay
+// PausedBy names what Pause stops nodes by.
+func (c *Cluster) PausedBy() string {
+	if c.spec.Containers != nil {
+		return "the freezer of the container engine"
+	}
+	return "SIGSTOP"
+}
+
+// Pause stops a node, as a frozen machine does: its connections stay
 // open and its kernel goes on to answer for them. It returns once every thread
 // of the process is stopped, as far as this system reports it. A node that is
 // already paused stays so.
