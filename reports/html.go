@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 //go:embed report.html.tmpl
@@ -123,11 +125,19 @@ func groupHeads(t table) []groupHead {
 	return hs
 }
 
+// readyAfter is empty for servers that the run did not start.
+func readyAfter(c scenario.ClusterInfo) string {
+	if c.Environment == scenario.EnvExternal {
+		return ""
+	}
+	return fmt.Sprintf("%d ms", c.ReadyMS)
+}
+
 func viewEnvironment(r run) *environmentView {
 	v := &environmentView{Drivers: pairs(r.env.Drivers), Missing: pairs(r.env.Missing)}
 	for _, c := range r.env.Clusters {
 		cv := clusterView{Title: strings.TrimSpace(fmt.Sprintf("%s (%s): %s %s", clean(c.Backend), clean(c.Topology), clean(c.Product), clean(c.Version))), Settings: pairs(c.Settings)}
-		for _, f := range []fact{{"durability", clean(c.Durability)}, {"binary", clean(c.Binary)}, {"environment", clean(c.Environment)}, {"ready after", fmt.Sprintf("%d ms", c.ReadyMS)}} {
+		for _, f := range []fact{{"durability", clean(c.Durability)}, {"binary", clean(c.Binary)}, {"environment", clean(c.Environment)}, {"ready after", readyAfter(c)}} {
 			if f.Value != "" {
 				cv.Facts = append(cv.Facts, f)
 			}
