@@ -108,9 +108,7 @@ func TestFaultsOfEveryWay(t *testing.T) {
 		func(t *testing.T, r scenario.Result) {
 			hits(t, r, "SIGKILL")
 			clean(t, r)
-			// On a slow machine the kill comes while its counters are read.
-			why := r.Unmeasured["requests_per_acquire"]
-			if r.RequestsPerAcquire != nil || !strings.Contains(why, "started again") && !strings.Contains(why, "could not be read") {
+			if r.RequestsPerAcquire != nil || !strings.Contains(r.Unmeasured["requests_per_acquire"], "started again") {
 				t.Errorf("requests per acquire %v of a server that was started again: %v", r.RequestsPerAcquire, r.Unmeasured)
 			}
 		},

@@ -68,6 +68,12 @@ func (s *sampler) compare(before, after account) {
 	}
 	if err := cmp.Or(before.err, after.err); err != nil {
 		s.why = unread(err)
+		for node, now := range after.nodes {
+			if was, ok := before.nodes[node]; ok && was.pid != now.pid {
+				s.why = fmt.Sprintf("%s was started again meanwhile: %s", node, s.why)
+				break
+			}
+		}
 		return
 	}
 	s.from, s.to = before.at, after.at
@@ -117,6 +123,9 @@ func (s *sampler) read(ctx, during context.Context, at int64) (account, error) {
 func (s *sampler) ask(ctx context.Context, a *account) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	for _, n := range s.servers.cluster.Nodes() {
+		a.nodes[n.Name] = nodeAccount{pid: n.Process.PID()}
+	}
 	began := s.clock.Now()
 	list, err := s.servers.cluster.Counters(ctx)
 	if err != nil {
