@@ -66,7 +66,7 @@ func TestContainersServe(t *testing.T) {
 			t.Run(name+"/"+topology, func(t *testing.T) {
 				// One topology of each backend is quick; make test-docker takes all.
 				if topology != cluster.Topologies(name)[0] && os.Getenv("LOCKBENCH_TEST_DOCKER") == "" {
-					t.Skip("make test-docker runs it")
+					t.Skip("SKIPPED, THIS TOPOLOGY WAS NOT TESTED IN CONTAINERS: make test-docker runs it")
 				}
 				c := inContainers(t, cluster.Spec{Backend: name, Topology: topology, Keeper: keeps(name, topology)})
 				info := c.Info()
@@ -142,7 +142,7 @@ func TestContainerFaults(t *testing.T) {
 // again meanwhile, and follows after the cut.
 func TestContainerCut(t *testing.T) {
 	if !backend.Root() {
-		t.Skip("packets between containers are dropped by root only")
+		t.Skip("SKIPPED, NO CUT BETWEEN CONTAINERS WAS TESTED: only root may drop their packets; run make test-docker as root")
 	}
 	ctx := t.Context()
 	c := inContainers(t, cluster.Spec{Backend: "etcd", Topology: "quorum"})
