@@ -355,60 +355,39 @@ func TestRefuse(t *testing.T) {
 	})
 }
 
-// Only the reply to the first request after the rule is lost: neither the replies
-// to earlier requests, nor those to later requests of other connections.
-func TestLoseReply(t *testing.T) {
-	eachWay(t, func(t *testing.T, r *faultyServer) {
-		idle, idleFar := r.connect()
-		send(t, idle, "old request")
-		expect(t, idleFar, "old request")
-		near, far := r.connect()
-		r.put("lose", Rule{LoseReply: true})
+// Only the first request after the rule is lost, or its reply: neither an earlier
+// request or reply, nor a later one of another connection.
+func TestLoseOne(t *testing.T) {
+	for name, rule := range map[string]Rule{"reply": {LoseReply: true}, "request": {LoseRequest: true}} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, r *faultyServer) {
+				idle, idleFar := r.connect()
+				send(t, idle, "old request")
+				expect(t, idleFar, "old request")
+				near, far := r.connect()
+				r.put("lose", rule)
 
-		send(t, idleFar, "old reply")
-		expect(t, idle, "old reply")
+				send(t, idleFar, "old reply")
+				expect(t, idle, "old reply")
 
-		send(t, near, "request")
-		expect(t, far, "request")
-		send(t, far, "reply")
-		ends(t, near, syscall.ECONNRESET)
-		ends(t, far, syscall.ECONNRESET)
+				send(t, near, "request")
+				if rule.LoseReply {
+					expect(t, far, "request")
+					send(t, far, "reply")
+				}
+				ends(t, near, syscall.ECONNRESET)
+				ends(t, far, syscall.ECONNRESET)
 
-		send(t, idle, "request")
-		expect(t, idleFar, "request")
-		send(t, idleFar, "reply")
-		expect(t, idle, "reply")
-		if e := r.lift("lose"); e != (Effect{LostBytes: 5, Broken: 1}) {
-			t.Errorf("effect %+v", e)
-		}
-	})
-}
-
-// Only the first request after the rule is lost: no request that was sent before,
-// no reply, and no later request of another connection.
-func TestLoseRequest(t *testing.T) {
-	eachWay(t, func(t *testing.T, r *faultyServer) {
-		idle, idleFar := r.connect()
-		send(t, idle, "old request")
-		expect(t, idleFar, "old request")
-		near, far := r.connect()
-		r.put("lose", Rule{LoseRequest: true})
-
-		send(t, idleFar, "old reply")
-		expect(t, idle, "old reply")
-
-		send(t, near, "request")
-		ends(t, near, syscall.ECONNRESET)
-		ends(t, far, syscall.ECONNRESET)
-
-		send(t, idle, "request")
-		expect(t, idleFar, "request")
-		send(t, idleFar, "reply")
-		expect(t, idle, "reply")
-		if e := r.lift("lose"); e != (Effect{LostBytes: 7, Broken: 1}) {
-			t.Errorf("effect %+v", e)
-		}
-	})
+				send(t, idle, "request")
+				expect(t, idleFar, "request")
+				send(t, idleFar, "reply")
+				expect(t, idle, "reply")
+				if e := r.lift("lose"); e != (Effect{LostBytes: int64(len(name)), Broken: 1}) {
+					t.Errorf("effect %+v", e)
+				}
+			})
+		})
+	}
 }
 
 // A rule that has lost no reply loses none after it is lifted.
