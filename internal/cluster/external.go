@@ -67,6 +67,10 @@ func Visit(ctx context.Context, run, name, topology string, e External) (*Extern
 	identities := make([]backend.Identity, len(e.Addresses))
 	err = e.servers.Each(func(i int, n *Node) (err error) {
 		identities[i], err = guest.Identify(ctx, n)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			// The first handshake of a server that has just started takes long.
+			identities[i], err = guest.Identify(ctx, n)
+		}
 		if err == nil && identities[i].ReadOnly != "" {
 			err = errors.New("read-only: " + identities[i].ReadOnly)
 		}
