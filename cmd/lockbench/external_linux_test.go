@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -40,12 +41,13 @@ const secret = "s3cr3t-of-the-test-7f1c"
 // owned are servers that a test starts as a user of lockbench would: with TLS and
 // passwords, and unknown to lockbench.
 type owned struct {
-	t   *testing.T
-	dir string // certificates, passwords, configurations
-	run *supervise.Run
-	tls *tls.Config // of a client
-	env []string    // of lockbench, besides the test's own
-	out string      // of the last run that passed
+	t    *testing.T
+	dir  string // certificates, passwords, configurations
+	run  *supervise.Run
+	tls  *tls.Config // of a client
+	env  []string    // of lockbench, besides the test's own
+	out  string      // of the last run that passed
+	temp string      // the folder for temporary files of the runs; "": each has its own
 }
 
 func newOwned(t *testing.T) *owned {
@@ -200,7 +202,7 @@ type ended struct {
 // that it writes, prints, and passes to its processes for the secret.
 func (o *owned) lockbench(args ...string) ended {
 	o.t.Helper()
-	out, temp := o.t.TempDir(), o.t.TempDir()
+	out, temp := o.t.TempDir(), cmp.Or(o.temp, o.t.TempDir())
 	cmd := exec.Command("lockbench", append(args, "--out", out)...)
 	cmd.Env = slices.Concat(os.Environ(), o.env, []string{"TMPDIR=" + temp})
 	var stdout, stderr bytes.Buffer
@@ -321,6 +323,23 @@ func (o *owned) ran(args ...string) string {
 	return string(data)
 }
 
+// killed starts a run that lasts, and kills it when begun says that it has created
+// something. The runs after it share its folder for temporary files.
+func (o *owned) killed(begun func(context.Context) error, args ...string) {
+	o.t.Helper()
+	o.temp = o.t.TempDir()
+	cmd := exec.Command("lockbench", append(append([]string{"run", "--quiet"}, args...), "--duration", "10m", "--out", o.t.TempDir())...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+o.temp)
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	o.await("load", begun)
+	if err := cmd.Process.Kill(); err != nil {
+		o.t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
 func contains(t *testing.T, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -387,12 +406,13 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	if err := long.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o.await("load", func(ctx context.Context) error {
+	begun := func(ctx context.Context) error {
 		if size, err := admin.DBSize(ctx).Result(); err != nil || size < 2 {
 			return fmt.Errorf("%d keys, %v", size, err)
 		}
 		return nil
-	})
+	}
+	o.await("load", begun)
 	if err := long.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -400,6 +420,11 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 		t.Errorf("an interrupted run: %v", err)
 	}
 	keys("the interrupted run")
+
+	// What a killed run left is removed by the next one.
+	o.killed(begun, experiment(good, "redis/fenced")...)
+	o.ran(experiment(good, "redis/token")...)
+	keys("the run after a killed one")
 
 	// A user with the rights that the documents name, and a password from a variable.
 	o.env = []string{"LOCKBENCH_REDIS_PASSWORD=" + secret}

@@ -64,6 +64,15 @@ func (o *owned) try(backend, recipe, address string, admin administrator, readOn
 	good := configure("good", "user: bench\n    password_file: password")
 	contains(t, o.ran(good...), `"identity": "s`, address)
 	own("the run")
+	o.killed(func(context.Context) error {
+		names, err := admin.tables()
+		if err == nil && len(names) < 3 { // theirs, the mark of the run, and a lock's
+			err = fmt.Errorf("only %v", names)
+		}
+		return err
+	}, good...)
+	o.ran(good...)
+	own("the run after a killed one")
 	o.refused("wrong user or password", configure("wrong", "user: bench\n    password_file: wrong")...)
 	o.refused("missing privilege", configure("weak", "user: weak\n    password_file: password")...)
 	execute("CREATE TABLE lockbench_run (run INT)")

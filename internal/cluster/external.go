@@ -26,7 +26,6 @@ type External struct {
 
 	guest   backend.Guest
 	servers *backend.Cluster
-	run     string
 	info    scenario.ClusterInfo
 }
 
@@ -40,9 +39,9 @@ func ExternalTopologies(name string) []string {
 	return nil
 }
 
-// Visit logs in to every server, reads what it is, and claims a place for the run.
-// The error is ErrExternal, one line.
-func Visit(ctx context.Context, run, name, topology string, e External) (*External, error) {
+// Visit logs in to every server and reads what it is. The error is ErrExternal, one
+// line.
+func Visit(ctx context.Context, name, topology string, e External) (*External, error) {
 	b, err := all.Find(name)
 	guest, ok := b.(backend.Guest)
 	if err != nil || !ok || !slices.Contains(guest.External(), topology) {
@@ -56,7 +55,7 @@ func Visit(ctx context.Context, run, name, topology string, e External) (*Extern
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrExternal, name, err)
 	}
-	e.guest, e.run = guest, run
+	e.guest = guest
 	e.servers = &backend.Cluster{Backend: name, Topology: described, ReadBack: map[string]string{}}
 	e.info = scenario.ClusterInfo{Backend: name, Topology: topology, Environment: scenario.EnvExternal, Settings: e.servers.ReadBack}
 	for i, address := range e.Addresses {
@@ -83,10 +82,12 @@ func Visit(ctx context.Context, run, name, topology string, e External) (*Extern
 		e.info.Product, e.info.Version, e.info.Nodes[i].Identity = id.Product, id.Version, id.ID
 	}
 	e.readBack(ctx, b)
-	if err := guest.Claim(ctx, e.servers, run); err != nil {
-		return nil, e.explain(strings.Join(e.Addresses, ","), err)
-	}
 	return &e, nil
+}
+
+// Claim prepares the place where a run's clients work.
+func (e *External) Claim(ctx context.Context, run string) error {
+	return e.Explain(e.guest.Claim(ctx, e.servers, run))
 }
 
 // readBack reads the settings that the account may read, for the record.
@@ -110,9 +111,9 @@ func (e *External) readBack(ctx context.Context, b backend.Backend) {
 // Info describes the servers.
 func (e *External) Info() scenario.ClusterInfo { return e.info }
 
-// Remove removes what the run and its clients of keys have left.
-func (e *External) Remove(ctx context.Context, keys []string) error {
-	if err := e.guest.Remove(ctx, e.servers, e.run, keys); err != nil {
+// Remove removes what a run and its clients of keys have left.
+func (e *External) Remove(ctx context.Context, run string, keys []string) error {
+	if err := e.guest.Remove(ctx, e.servers, run, keys); err != nil {
 		return fmt.Errorf("remove what the run created: %w", e.explain(strings.Join(e.Addresses, ","), err))
 	}
 	return nil

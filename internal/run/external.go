@@ -2,8 +2,11 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -36,9 +39,25 @@ func (r *runner) visit(ctx context.Context, n need) (_ *cluster.External, why st
 	}
 	ctx, cancel := context.WithTimeout(ctx, visitLimit)
 	defer cancel()
-	e, err := cluster.Visit(ctx, r.space(), n.key.backend, n.key.topology, cluster.External{Addresses: s.Addresses, Account: s.Account, TLS: s.Security})
+	e, err := cluster.Visit(ctx, n.key.backend, n.key.topology, cluster.External{Addresses: s.Addresses, Account: s.Account, TLS: s.Security})
 	if err != nil {
 		return nil, "", err
+	}
+	at := placeOf(n.key.backend, s)
+	for _, left := range leftOvers(filepath.Dir(r.sup.Dir()), at) {
+		if err := e.Remove(ctx, left.Space, left.names); err != nil {
+			return nil, "", fmt.Errorf("the run %s was killed: %w", left.Run, err)
+		}
+		if err := os.Remove(left.path); err != nil {
+			return nil, "", err
+		}
+		r.Progress.Note(fmt.Sprintf("removed from %s at %v what the run %s left, which was killed", n.key.backend, e.Addresses, left.Run))
+	}
+	if err := r.noteLeft(n.key, leftRecord{Run: r.sup.ID(), Space: r.space(), Place: at}); err != nil {
+		return nil, "", err
+	}
+	if err := e.Claim(ctx, r.space()); err != nil {
+		return nil, "", errors.Join(err, os.Remove(r.leftPath(n.key)))
 	}
 	if err := r.tryOut(ctx, n.key, e); err != nil {
 		r.leave(ctx, n.key, e)
@@ -64,7 +83,9 @@ func (r *runner) tryOut(ctx context.Context, key clusterKey, e *cluster.External
 		var d net.Dialer
 		cfg := s.config(sc, d.DialContext)
 		name := r.space() + ".first"
-		r.created(key, name)
+		if err := r.created(key, name); err != nil {
+			return err
+		}
 		if err := recipe.Prepare(ctx, cfg, []string{name}); err != nil {
 			return err
 		}
@@ -88,10 +109,11 @@ func visited(e *cluster.External, space string) (servers, error) {
 func (s servers) isExternal() bool { return s.info.Environment == scenario.EnvExternal }
 
 // created records names that clients will use, to be removed.
-func (r *runner) created(key clusterKey, names ...string) {
+func (r *runner) created(key clusterKey, names ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names[key] = append(r.names[key], names...)
+	return r.noteLeft(key, names)
 }
 
 // leaveAll removes what the run created on external servers, also when ctx has
@@ -111,7 +133,11 @@ func (r *runner) leave(ctx context.Context, key clusterKey, e *cluster.External)
 	r.mu.Lock()
 	names := r.names[key]
 	r.mu.Unlock()
-	if err := e.Remove(ctx, names); err != nil {
+	err := e.Remove(ctx, r.space(), names)
+	if err == nil {
+		err = os.Remove(r.leftPath(key))
+	}
+	if err != nil {
 		why := fmt.Sprintf("%v: keys, nodes and tables whose names contain %s may be left", err, r.space())
 		r.Progress.Note(why)
 		return why

@@ -112,7 +112,9 @@ func (r *runner) load(ctx context.Context, i int, sc scenario.Scenario, recipe i
 		keys[k] = fmt.Sprintf("%s.%d.%d", r.space(), i, k)
 	}
 	if s.isExternal() {
-		r.created(r.keys[i], keys...)
+		if err := r.created(r.keys[i], keys...); err != nil {
+			return err
+		}
 	}
 	if err := r.prepare(ctx, sc, recipe, s, keys); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/backend"
@@ -38,31 +40,27 @@ func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identi
 // run, so that two runs exclude one another.
 func (Backend) Claim(ctx context.Context, c *backend.Cluster, run string) error {
 	n := c.Nodes()[0]
-	names, err := tables(ctx, n)
+	comments, err := tables(ctx, n)
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("its database %s has tables of another run (%s): wait for the end of that run, or drop them if it was killed", n.Access.Account.Database, strings.Join(names, ", "))
+	if len(comments) > 0 {
+		return fmt.Errorf("its database %s has tables of another run (%s): wait for the end of that run, or drop them if it was killed on another machine", n.Access.Account.Database, strings.Join(slices.Sorted(maps.Keys(comments)), ", "))
 	}
 	return do(ctx, n, "CREATE TABLE "+claim+" (run VARCHAR(80)) COMMENT '"+run+"'")
 }
 
-// Remove drops the tables.
-func (Backend) Remove(ctx context.Context, c *backend.Cluster, _ string, _ []string) error {
+// Remove drops the tables, unless another run has claimed the database.
+func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []string) error {
 	n := c.Nodes()[0]
-	names, err := tables(ctx, n)
-	if err != nil || len(names) == 0 {
+	comments, err := tables(ctx, n)
+	if owner, claimed := comments[claim]; err != nil || len(comments) == 0 || claimed && owner != run {
 		return err
 	}
-	return do(ctx, n, "DROP TABLE "+strings.Join(names, ", "))
+	return do(ctx, n, "DROP TABLE "+strings.Join(slices.Sorted(maps.Keys(comments)), ", "))
 }
 
-// tables lists lockbench's tables in the database.
-func tables(ctx context.Context, n *backend.Node) (names []string, err error) {
-	all, err := askPairs(ctx, n, `SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE 'lockbench\_%'`)
-	for name := range all {
-		names = append(names, name)
-	}
-	return names, err
+// tables lists lockbench's tables in the database, with their comments.
+func tables(ctx context.Context, n *backend.Node) (comments map[string]string, err error) {
+	return askPairs(ctx, n, `SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE 'lockbench\_%'`)
 }

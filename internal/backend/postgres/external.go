@@ -37,28 +37,31 @@ func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identi
 // Claim creates a table that marks the database as in use.
 func (Backend) Claim(ctx context.Context, c *backend.Cluster, run string) error {
 	n := c.Nodes()[0]
-	names, err := tables(ctx, n)
+	runs, err := tables(ctx, n)
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("its database %s has tables of another run (%s): wait for the end of that run, or drop them if it was killed", n.Access.Account.Database, strings.Join(names, ", "))
+	if len(runs) > 0 {
+		return fmt.Errorf("its database %s has tables of another run (%s): wait for the end of that run, or drop them if it was killed on another machine", n.Access.Account.Database, strings.Join(slices.Sorted(maps.Keys(runs)), ", "))
 	}
 	return do(ctx, n, "CREATE TABLE "+claim+" (run text DEFAULT "+quote(run)+")")
 }
 
-// Remove drops the tables.
-func (Backend) Remove(ctx context.Context, c *backend.Cluster, _ string, _ []string) error {
+// Remove drops the tables, unless another run has claimed the schema.
+func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []string) error {
 	n := c.Nodes()[0]
-	names, err := tables(ctx, n)
-	if err != nil || len(names) == 0 {
+	runs, err := tables(ctx, n)
+	if owner, claimed := runs[claim]; err != nil || len(runs) == 0 || claimed && owner != run {
 		return err
 	}
-	return do(ctx, n, "DROP TABLE "+strings.Join(names, ", "))
+	return do(ctx, n, "DROP TABLE "+strings.Join(slices.Sorted(maps.Keys(runs)), ", "))
 }
 
-// tables lists lockbench's tables where it creates them.
-func tables(ctx context.Context, n *backend.Node) ([]string, error) {
-	all, err := askPairs[string](ctx, n, `SELECT tablename, schemaname FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'lockbench\_%'`)
-	return slices.Sorted(maps.Keys(all)), err
+// tables lists lockbench's tables where it creates them. That of the claim has the
+// run as the default of its column, without quotes and type here.
+func tables(ctx context.Context, n *backend.Node) (runs map[string]string, err error) {
+	return askPairs[string](ctx, n, `SELECT t.tablename, coalesce(split_part(c.column_default, '''', 2), '')
+		FROM pg_tables t LEFT JOIN information_schema.columns c
+			ON c.table_schema = t.schemaname AND c.table_name = t.tablename AND c.column_name = 'run'
+		WHERE t.schemaname = current_schema() AND t.tablename LIKE 'lockbench\_%'`)
 }
