@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/backend"
 	"github.com/lockbench/lockbench/internal/backend/all"
+	"github.com/lockbench/lockbench/internal/container"
 )
 
 // Report is what Diagnose found out.
@@ -26,7 +25,7 @@ type Report struct {
 
 // Finding is one fact about this machine.
 type Finding struct {
-	Subject string `json:"subject"` // redis, "user namespaces"
+	Subject string `json:"subject"` // redis, "temporary files"
 	Works   bool   `json:"works"`
 	Found   string `json:"found,omitempty"` // what is there: a version, a path, a number
 	Why     string `json:"why,omitempty"`   // it does not work
@@ -35,11 +34,10 @@ type Finding struct {
 
 // Diagnose looks for every backend's server (overrides name some, as the flag
 // --server does) and checks the other requirements of experiments. It changes
-// nothing: checks that need changes run in a namespace that ends with the probe.
+// nothing.
 func Diagnose(ctx context.Context, overrides map[string]string) Report {
 	probes := []func(context.Context) Finding{
-		probeProcessor, probeMemory, probeRoot, probeInstall, probeClock, probeDisk, probeOrphans,
-		probeUserNamespaces, probeNetNamespaces, probeNetem, probeDocker,
+		probeProcessor, probeMemory, probeRoot, probeInstall, probeClock, probeDisk, probeOrphans, probeDocker,
 	}
 	r := Report{Backends: make([]Finding, len(Backends())), Machine: make([]Finding, len(probes))}
 	var wg sync.WaitGroup
@@ -173,34 +171,14 @@ func fsyncCost(dir string) (time.Duration, error) {
 }
 
 func probeDocker(ctx context.Context) Finding {
-	f := Finding{Subject: "docker", Mend: "install Docker and start it; only --env docker needs it"}
-	socket := "/var/run/docker.sock"
-	if host := os.Getenv("DOCKER_HOST"); host != "" {
-		path, isUnix := strings.CutPrefix(host, "unix://")
-		if !isUnix {
-			f.Why = "DOCKER_HOST=" + host + " is no unix socket"
-			return f
-		}
-		socket = path
-	}
-	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/_ping", nil)
+	f := Finding{Subject: "docker"}
+	e, err := container.Open(ctx, "")
 	if err != nil {
-		f.Why = err.Error()
+		f.Why = strings.TrimPrefix(err.Error(), container.ErrEngine.Error()+": ")
+		f.Mend = "only --env docker needs it; its socket is for root and the group docker"
 		return f
 	}
-	res, err := (&http.Client{Transport: tr}).Do(req)
-	if err != nil {
-		f.Why = fmt.Sprintf("no engine answers at %s", socket)
-		if errors.Is(err, os.ErrPermission) {
-			f.Why, f.Mend = socket+" may not be opened by this user", "join the group docker"
-		}
-		return f
-	}
-	res.Body.Close()
-	f.Works, f.Mend = true, ""
-	f.Found = "engine with API " + res.Header.Get("Api-Version") + " at " + socket
+	defer e.Close() // nothing was asked of it that could fail now
+	f.Works, f.Found = true, e.String()
 	return f
 }

@@ -24,17 +24,5 @@ func probeOrphans(context.Context) Finding {
 		"run `lockbench heal` after a kill -9")
 }
 
-func probeUserNamespaces(context.Context) Finding {
-	return onLinuxOnly("user namespaces", runtime.GOOS+" has none", "run on Linux for faults of the network")
-}
-
-func probeNetNamespaces(context.Context) Finding {
-	return onLinuxOnly("network namespaces", runtime.GOOS+" has none", "run on Linux for faults of the network")
-}
-
-func probeNetem(context.Context) Finding {
-	return onLinuxOnly("tc netem", runtime.GOOS+" has none", "run on Linux for faults of the network")
-}
-
 // memoryDisk: there are none that programs meet by accident.
 func memoryDisk(string) string { return "" }

@@ -35,12 +35,14 @@ type Engine struct {
 	provider *testcontainers.DockerProvider
 	client   client.APIClient
 	run      string
+	found    string
 }
 
 // Open connects to the engine. Containers and networks get the folder of the run
 // as a label.
 func Open(ctx context.Context, run string) (*Engine, error) {
-	if _, err := socket(); err != nil {
+	path, err := socket()
+	if err != nil {
 		return nil, err
 	}
 	// The library writes to the standard error what errors return as well.
@@ -56,11 +58,15 @@ func Open(ctx context.Context, run string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
 	}
-	if _, err := provider.Client().Ping(ctx, client.PingOptions{}); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
+	ping, err := provider.Client().Ping(ctx, client.PingOptions{})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrEngine, err), provider.Close())
 	}
-	return &Engine{provider: provider, client: provider.Client(), run: run}, nil
+	return &Engine{provider: provider, client: provider.Client(), run: run, found: fmt.Sprintf("engine with API %s at %s", ping.APIVersion, path)}, nil
 }
+
+// String describes the engine.
+func (e *Engine) String() string { return e.found }
 
 // socket is the engine's unix socket. The engine has to run on this machine,
 // because servers' folders are mounted, and clients reach servers by their own
