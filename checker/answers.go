@@ -33,9 +33,8 @@ func (j *Judge) Report() Report {
 			breached[cause] += n
 		}
 		for class, list := range p.kept {
-			if class == StuckKey || class == ShutOut {
-				// Of the longest period only.
-				if class == StuckKey && r.Stuck.Key == key || class == ShutOut && r.ShutOut.Key == key {
+			if longest, ok := map[Class]uint32{StuckKey: r.Stuck.Key, SlowHandoff: r.Handoff.Key, ShutOut: r.ShutOut.Key}[class]; ok {
+				if longest == key { // of the longest period only
 					kept[class] = list
 				}
 				continue
@@ -59,6 +58,7 @@ func (j *Judge) Report() Report {
 	r.Verdict, r.Promise, r.Liveness = j.verdict(&r), j.promise(&r), j.liveness(&r)
 	if r.Liveness.Value != Stuck {
 		delete(kept, StuckKey)
+		delete(kept, SlowHandoff)
 		delete(kept, ShutOut)
 	}
 	for _, class := range classes {
@@ -94,6 +94,9 @@ func (r *Report) add(x *Report) {
 	}
 	if x.ShutOut.Length() > r.ShutOut.Length() {
 		r.ShutOut = x.ShutOut
+	}
+	if x.Handoff.Length() > r.Handoff.Length() {
+		r.Handoff = x.Handoff
 	}
 	if x.EndlessHold.Length() > r.EndlessHold.Length() {
 		r.EndlessHold = x.EndlessHold
@@ -208,6 +211,8 @@ func (j *Judge) liveness(r *Report) Answer {
 		return Answer{Unknown, r.contradiction()}
 	case longest > j.opt.Takeover:
 		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v, its bound is %v", r.Stuck.Key, r.Stuck, j.opt.Takeover)}
+	case j.opt.Handoff > 0 && r.Handoff.Length() > int64(j.opt.Handoff):
+		return Answer{Stuck, fmt.Sprintf("key %d stayed free and wanted for %v after a confirmed release, the bound of a handoff is %v", r.Handoff.Key, r.Handoff, j.opt.Handoff)}
 	case r.ShutOut.Granted > 0:
 		s := r.ShutOut
 		return Answer{Stuck, fmt.Sprintf("client %d was shut out from key %d for %v, the bound is %v: %s without success, and others were granted it %d times meanwhile",
@@ -221,7 +226,11 @@ func (j *Judge) liveness(r *Report) Answer {
 	case time.Duration(r.UnservedWait.Length()) > j.opt.Takeover:
 		return Answer{Unknown, fmt.Sprintf("key %d stayed free for %v while clients repeatedly gave up waiting for it, its bound is %v", r.UnservedWait.Key, time.Duration(r.UnservedWait.Length()), j.opt.Takeover)}
 	}
-	return Answer{Live, fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", r.Stuck, j.opt.Takeover)}
+	why := fmt.Sprintf("no key stayed free and wanted for longer than %v, the bound is %v", r.Stuck, j.opt.Takeover)
+	if j.opt.Handoff > 0 {
+		why += fmt.Sprintf("; after a confirmed release for no longer than %v, the bound is %v", r.Handoff, j.opt.Handoff)
+	}
+	return Answer{Live, why}
 }
 
 func (r *Report) contradiction() string {

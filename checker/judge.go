@@ -21,7 +21,9 @@ type Judge struct {
 	suspects   map[history.Attempt]Suspect
 	general    []Suspect // those of all clients
 	pauses     map[uint32][]stretch
+	disturbed  []stretch
 	exceptions []stretch // joined
+	stalled    []stretch // joined: the exceptions, and when some client could not run
 
 	forReading atomic.Bool // some attempts are for reading
 
@@ -63,6 +65,14 @@ func (s *Survey) Judge(o Options) *Judge {
 		j.exceptions = append(j.exceptions, stretch{x.From, x.To})
 	}
 	j.exceptions = union(j.exceptions)
+	j.stalled = slices.Clone(j.exceptions)
+	for _, p := range o.Paused {
+		j.stalled = append(j.stalled, stretch{p.From, p.To})
+	}
+	j.stalled = union(j.stalled)
+	for _, x := range o.Disturbed {
+		j.disturbed = append(j.disturbed, stretch{x.From, x.To})
+	}
 	return j
 }
 

@@ -49,6 +49,10 @@ type Options struct {
 	// Takeover bounds the time that a free and wanted key may stay without a
 	// holder. 0: unknown, and liveness is not judged.
 	Takeover time.Duration
+	// Handoff bounds the same after a confirmed release, outside of Disturbed. 0: it is
+	// not judged.
+	Handoff   time.Duration
+	Disturbed []Interval
 
 	// End of the measured window, as a stamp: liveness is judged up to it. 0 means
 	// the history's last stamp. Safety is judged on the whole history, warm-up and

@@ -27,14 +27,16 @@ type Answer struct {
 // Class names a kind of finding.
 type Class string
 
-// The classes. Overlap, LostUpdate and StaleWrite decide the verdict; StuckKey
-// and ShutOut decide the liveness; the others are breaches of the guarantee.
+// The classes. Overlap, LostUpdate and StaleWrite decide the verdict; StuckKey,
+// SlowHandoff and ShutOut decide the liveness; the others are breaches of the guarantee.
 const (
 	Overlap    Class = "overlap"     // two clients held the key at once
 	LostUpdate Class = "lost-update" // the register accepted more increments than its value shows
 	StaleWrite Class = "stale-write" // a write with an outdated token was accepted
 	StuckKey   Class = "stuck"       // free and wanted, but not granted
-	ShutOut    Class = "shut-out"    // granted to others, and to one client no more
+	// SlowHandoff: the same, after a confirmed release.
+	SlowHandoff Class = "slow-handoff"
+	ShutOut     Class = "shut-out" // granted to others, and to one client no more
 
 	// DoubleHold: the lock's own answers prove that two attempts held at once.
 	DoubleHold Class = "double-hold"
@@ -63,7 +65,7 @@ const (
 
 // classes lists all classes, in the order of reports.
 var classes = [...]Class{
-	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, LateGrant, LateAnswer, StuckKey, ShutOut,
+	Overlap, LostUpdate, StaleWrite, DoubleHold, ZombieSuccess, EarlyExpiry, LostLock, FalseDefinite, UnexplainedBusy, TokenRegression, MissingToken, LateGrant, LateAnswer, StuckKey, SlowHandoff, ShutOut,
 }
 
 // NoKnownCause is the cause of a violation that no suspect explains.
@@ -109,6 +111,8 @@ type Report struct {
 
 	Registers []Register // those in the history: unfenced, then fenced
 	Stuck     StuckPeriod
+	// Handoff is the longest such period after a confirmed release, if there is a bound.
+	Handoff StuckPeriod
 	// UnservedWait is the longest such period if a client that gave up counts as
 	// waiting until it asks again. It makes no key stuck, but rules out live.
 	UnservedWait StuckPeriod

@@ -88,32 +88,39 @@ func (p *part) stuck(held, least []stretch) {
 		}
 		wanted = awake(wanted, c.Client, stretch{c.Invoke, min(p.ended(c), end)})
 	}
-	longest := func(kept *StuckPeriod, wanted, held []stretch) {
-		for _, x := range without(union(wanted), union(slices.Clone(held))) {
-			s := StuckPeriod{Key: p.key, From: x.from, To: x.to, Exceptions: x.to - x.from}
-			for _, rest := range without([]stretch{x}, p.exceptions) {
-				s.Exceptions -= rest.to - rest.from
-			}
-			if s.Length() > kept.Length() {
-				*kept = s
-			}
-		}
-	}
 	all := slices.Concat(wanted, again)
-	longest(&p.rep.Stuck, wanted, held)
-	longest(&p.rep.UnservedWait, all, held)
+	wanted = union(wanted)
+	p.rep.Stuck = p.longest(wanted, held, p.exceptions)
+	p.rep.UnservedWait = p.longest(union(all), held, p.exceptions)
 	if len(least) < len(held) {
-		longest(&p.rep.EndlessHold, wanted, least)
+		p.rep.EndlessHold = p.longest(wanted, least, p.exceptions)
 	}
 	if p.opt.Takeover > 0 && p.rep.Stuck.Length() > int64(p.opt.Takeover) {
-		p.keepStuck()
+		p.keepStuck(StuckKey, p.rep.Stuck)
 	}
+	if p.opt.Handoff > 0 {
+		p.handoff(wanted, held)
+	}
+}
+
+// longest is the longest time, less the exceptions, that the key was wanted and not
+// held. The wanted stretches are joined.
+func (p *part) longest(wanted, held, exceptions []stretch) (kept StuckPeriod) {
+	for _, x := range without(wanted, union(slices.Clone(held))) {
+		s := StuckPeriod{Key: p.key, From: x.from, To: x.to, Exceptions: x.to - x.from}
+		for _, rest := range without([]stretch{x}, exceptions) {
+			s.Exceptions -= rest.to - rest.from
+		}
+		if s.Length() > kept.Length() {
+			kept = s
+		}
+	}
+	return kept
 }
 
 // keepStuck keeps the acquire that waited longest within the period, and the
 // attempt that may have left the key taken.
-func (p *part) keepStuck() {
-	s := p.rep.Stuck
+func (p *part) keepStuck(class Class, s StuckPeriod) {
 	best := none
 	var longest int64
 	for i := range p.attempts {
@@ -134,7 +141,7 @@ func (p *part) keepStuck() {
 			calls = append(calls, a.firstRelease)
 		}
 	}
-	p.keep(Witness{Class: StuckKey, Key: p.key, From: s.From, To: s.To, Count: s.Exceptions}, calls...)
+	p.keep(Witness{Class: class, Key: p.key, From: s.From, To: s.To, Count: s.Exceptions}, calls...)
 }
 
 // leftTaken finds the attempt that may have left the key taken, or nil. Among the

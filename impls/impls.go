@@ -159,6 +159,10 @@ type Info struct {
 	// client waits, for a TTL, without the wait policy's interval. It is nil for
 	// BoundNone: then there may be no next grant.
 	Takeover func(ttl time.Duration) time.Duration `json:"-"`
+	// Handoff bounds the time from a confirmed release to the next grant while a client
+	// waits, without the wait policy's interval: 0 if that and a wake-up are all, less
+	// than 0 if nothing bounds it, for example since holders of other keys can delay it.
+	Handoff time.Duration `json:"-"`
 	// DetectionTimeout bounds how long a client may keep using a server that
 	// fell silent with its connections open, for a TTL and a request timeout.
 	// It is nil if each request finds another server within Takeover.

@@ -22,7 +22,7 @@ func catalogue() scenario.Catalogue {
 	}
 	var all []scenario.RecipeFacts
 	for backend, recipes := range map[string][]string{
-		"reference": {"mutex", "broken", "broken-expiry", "broken-token", "broken-owner", "broken-late", "broken-release", "broken-loss", "broken-busy"},
+		"reference": {"mutex", "broken", "broken-expiry", "broken-token", "broken-owner", "broken-late", "broken-release", "broken-loss", "broken-busy", "broken-wakeup"},
 		"redis":     {"token", "watchdog", "pubsub", "fenced", "reentrant", "batch", "setnx-expire", "getset", "redlock"},
 		"etcd":      {"mutex", "client-mutex", "single-key"},
 		"zookeeper": {"sequence", "read-write", "client-lock", "exclusive-node", "watch-children"},

@@ -23,6 +23,9 @@ const (
 	falseLoss
 	// falseBusy returns busy to a chosen attempt once although the lock is free.
 	falseBusy
+	// lostWakeup lets the waiters of a chosen attempt's release sleep until its lease
+	// would have ended.
+	lostWakeup
 )
 
 // broken describes a control that is wrong on purpose.
@@ -42,5 +45,6 @@ func brokenOnes() []broken {
 		{lostRelease, "reference/broken-release", "about 1 % of the releases are confirmed and never carried out"},
 		{falseLoss, "reference/broken-loss", "about 1 % of the timely releases are answered as too late"},
 		{falseBusy, "reference/broken-busy", "about 1 % of the attempts that find the lock free get one busy answer"},
+		{lostWakeup, "reference/broken-wakeup", "after about 1 % of the releases no waiter is granted the lock until the lease would have ended"},
 	}
 }

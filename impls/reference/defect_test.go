@@ -54,6 +54,12 @@ func TestDefects(t *testing.T) {
 			{opAcquire, chosen, 0, statusDone, statusBusy},
 			{opAcquire, chosen, 1, statusDone, statusDone},
 		},
+		lostWakeup: {
+			{opAcquire, chosen, 0, statusDone, statusDone},
+			{opRelease, chosen, 0, statusDone, statusDone},
+			{opAcquire, plain, time.Second / 2, statusDone, statusBusy},
+			{opAcquire, plain, time.Second, statusDone, statusDone},
+		},
 	} {
 		for _, has := range []defect{sound, d} {
 			ls := locks{seed: 3, keys: map[string]*lock{}}

@@ -19,7 +19,8 @@ type locks struct {
 type lock struct {
 	fence   uint64
 	holders []holder
-	refused [16]byte // the attempt that got a busy answer though the lock was free
+	refused [16]byte  // the attempt that got a busy answer though the lock was free
+	asleep  time.Time // until when the waiters sleep, whose wake-up was lost
 }
 
 type holder struct {
@@ -69,6 +70,8 @@ func (ls *locks) acquire(f *frame, l *lock, own int, now time.Time) (status, uin
 		return statusDone, l.holders[own].fence
 	case len(l.holders) > 0 && !ls.does(f, doubleGrant):
 		return statusBusy, 0
+	case now.Before(l.asleep):
+		return statusBusy, 0
 	case len(l.holders) == 0 && l.refused != f.id && ls.does(f, falseBusy):
 		l.refused = f.id
 		return statusBusy, 0
@@ -100,6 +103,9 @@ func (ls *locks) release(f *frame, l *lock, own int, now time.Time) status {
 	if ls.does(f, lostRelease) {
 		l.holders[own].end = now.Add(forever)
 		return statusDone
+	}
+	if ls.does(f, lostWakeup) {
+		l.asleep = l.holders[own].end
 	}
 	l.holders = slices.Delete(l.holders, own, own+1)
 	if ls.does(f, falseLoss) {

@@ -77,7 +77,7 @@ func Bare(k *history.Keyed, m Model) (scenario.Safety, error) {
 
 // derivation applies m to a history that has no scenario.
 func (m Model) derivation(h *history.History) *derivation {
-	in := &input{history: h, info: impls.Info{Bound: impls.BoundConnection}}
+	in := &input{history: h, info: impls.Info{Bound: impls.BoundConnection, Handoff: -1}}
 	switch {
 	case m.TTL > 0:
 		in.info.Bound = impls.BoundTTL

@@ -75,7 +75,7 @@ func (d *derivation) overlapping(w checker.Witness) string {
 // which one came last before it; "" of other violations, and where nothing is known of
 // faults.
 func (d *derivation) undisturbed(w checker.Witness) string {
-	if !d.sampled || w.Class != checker.LostLock && w.Class != checker.StuckKey && w.Class != checker.ShutOut {
+	if !d.sampled || w.Class != checker.LostLock && w.Class != checker.StuckKey && w.Class != checker.SlowHandoff && w.Class != checker.ShutOut {
 		return ""
 	}
 	last := int64(-1)

@@ -21,6 +21,11 @@ const serverSlack = 200 * time.Millisecond
 // servers, clients and waiters share few cores.
 const takeoverSlack = 500 * time.Millisecond
 
+// handoffSlack is the room that a handoff has above what the recipe needs. A wake-up
+// takes a millisecond; a server that a busy machine does not let run, or whose disk is
+// slow, over a second, and the stalls of workers do not show that.
+const handoffSlack = 3 * time.Second
+
 // unboundTTLs judges the liveness of a recipe that declares no takeover bound:
 // after waiting this long for a lock without a holder, users call it stuck.
 const unboundTTLs = 2
@@ -70,7 +75,29 @@ func (d *derivation) promised() checker.Options {
 	if info.Polls && o.Takeover > 0 {
 		o.Takeover += s.Poll.Max
 	}
+	d.boundHandoff(&o)
 	return o
+}
+
+// boundHandoff sets the bound of a handoff, and when it does not count: during a fault,
+// and for a takeover bound after it, which what the fault left may last.
+func (d *derivation) boundHandoff(o *checker.Options) {
+	if d.info.Handoff < 0 {
+		return
+	}
+	bound := d.info.Handoff + handoffSlack
+	if d.info.Polls {
+		bound += d.scenario.Poll.Max
+	}
+	if bound >= o.Takeover {
+		return // a longer wait is stuck anyway
+	}
+	o.Handoff = bound
+	for _, f := range d.faults {
+		if f.injected != 0 {
+			o.Disturbed = append(o.Disturbed, checker.Interval{From: f.injected, To: d.lasted(f) + int64(o.Takeover)})
+		}
+	}
 }
 
 // answers copies the checker's findings into the result.

@@ -117,7 +117,7 @@ func (d *derivation) sentence(w checker.Witness) string {
 		if len(w.Calls) == 2 {
 			s += fmt.Sprintf(" after token %d from %s", a.Fence, d.client(a.Client))
 		}
-	case checker.StuckKey:
+	case checker.StuckKey, checker.SlowHandoff:
 		s = fmt.Sprintf("%s was free for %s from %s on while clients waited for it", key, length(w.Length()), d.when(w.From))
 		if w.Count > 0 {
 			s += fmt.Sprintf(", %s of that a liveness exception for faults", length(w.Count))
