@@ -211,6 +211,11 @@ func TestClientStandsAtAStep(t *testing.T) {
 	}
 	b.board.Open()
 	await(t, "it to go on", func() bool { return b.board.Status(st.Client).Attempt != st.Attempt })
+	for waited := map[uint32]bool{st.Client: true}; len(waited) < sc.Clients; b.board.Open() {
+		armAt(t, b.board, impls.Info{}, impls.StepWaiting, 1)
+		await(t, "each client to wait once", func() (ok bool) { st, ok = b.board.Caught(); return ok })
+		waited[st.Client] = true
+	}
 	b.pool.Stop()
 	samples := b.wait(t)
 	for _, s := range samples {
