@@ -106,6 +106,7 @@ func driverVersions() map[string]string {
 		"github.com/go-zookeeper/zk":     true,
 		"github.com/bradfitz/gomemcache": true,
 		"github.com/go-sql-driver/mysql": true,
+		"github.com/jackc/pgx/v5":        true,
 	}
 	versions := map[string]string{}
 	for _, m := range info.Deps {
