@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ type input struct {
 }
 
 func read(dir string, info impls.Info, opt Options) (in *input, err error) {
-	in = &input{info: info, cluster: opt.Cluster, cpus: opt.CPUs}
+	in = &input{info: info, cluster: opt.Cluster}
 	if err := scenario.ReadJSON(filepath.Join(dir, scenario.FileScenario), &in.scenario); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func read(dir string, info impls.Info, opt Options) (in *input, err error) {
 		merged = filepath.Join(dir, scenario.DirClients)
 		in.died = "the run ended before its histories were merged"
 	}
-	k, err := history.ReadKeyed(merged, opt.Temp)
+	k, err := history.ReadKeyed(merged, "")
 	if err != nil {
 		return nil, fmt.Errorf("read the history: %w", err)
 	}
@@ -106,17 +107,10 @@ func (in *input) guessWindow(from, to int64) {
 // readEnvironment fills in what the caller did not give.
 func (in *input) readEnvironment(path string) error {
 	var env scenario.Environment
-	if in.cluster == nil || in.cpus == 0 {
-		if err := scenario.ReadJSON(path, &env); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if err := scenario.ReadJSON(path, &env); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	if in.cpus == 0 {
-		in.cpus = env.Host.CPUs
-	}
-	if in.cpus == 0 {
-		in.cpus = runtime.NumCPU()
-	}
+	in.cpus = cmp.Or(env.Host.CPUs, runtime.NumCPU())
 	for i := range env.Clusters {
 		c := &env.Clusters[i]
 		if in.cluster == nil && c.Backend == in.info.Backend && c.Topology == in.scenario.Topology {

@@ -14,16 +14,11 @@ import (
 
 // Options adjust what Scenario derives.
 type Options struct {
-	// CPUs of the machine of the run; 0: from environment.json, else this
-	// machine's.
-	CPUs int
 	// Cluster provides the result's server, version and settings; nil: from
 	// environment.json in the run's folder.
 	Cluster *scenario.ClusterInfo
 	// SkipLatencyFile leaves latency.hlog as it is.
 	SkipLatencyFile bool
-	// Temp is the folder in which a history is taken apart; "": the system's.
-	Temp string
 }
 
 // Scenario derives the result of the scenario whose files are in dir, and writes
