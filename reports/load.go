@@ -23,15 +23,11 @@ type run struct {
 // load reads a run's folder; environment.json may be missing.
 func load(dir string) (run, error) {
 	r := run{dir: dir}
-	path := filepath.Join(dir, scenario.FileResult)
-	if err := scenario.ReadJSON(path, &r.doc); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return run{}, fmt.Errorf("no %s in %s: not a run's folder, or the run ended before its first scenario: %w", scenario.FileResult, dir, err)
-		}
-		return run{}, fmt.Errorf("read the results: %w", err)
-	}
-	if r.doc.Schema > scenario.SchemaVersion {
-		return run{}, fmt.Errorf("%s has schema %d, and this lockbench reads at most %d: use the version that made the run (%q) or a newer one", path, r.doc.Schema, scenario.SchemaVersion, r.doc.Lockbench)
+	var err error
+	if r.doc, err = scenario.ReadDocument(dir); errors.Is(err, fs.ErrNotExist) {
+		return run{}, fmt.Errorf("no %s in %s: not a run's folder, or the run ended before its first scenario: %w", scenario.FileResult, dir, err)
+	} else if err != nil {
+		return run{}, err
 	}
 	var env scenario.Environment
 	switch err := scenario.ReadJSON(filepath.Join(dir, scenario.FileEnvironment), &env); {

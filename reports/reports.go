@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports/claims"
 )
 
@@ -116,19 +116,9 @@ func write(dir string, split bool) error {
 	return errors.Join(errs...)
 }
 
-// replace writes a file atomically: a reader sees the old one or the new one.
 func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
+	return scenario.ReplaceFile(path, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }

@@ -158,7 +158,7 @@ func (a *app) checkRun(dir string, o checking) error {
 	if run.Live(dir) {
 		fmt.Fprintln(a.stderr, "lockbench: the run is still running; checking what it has written so far")
 	}
-	doc, err := run.LoadDocument(dir)
+	doc, err := scenario.ReadDocument(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		fmt.Fprintln(a.stderr, "lockbench: the run did not finish (no "+scenario.FileResult+"); checking the histories of its scenarios")

@@ -29,7 +29,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/cluster"
 	"github.com/lockbench/lockbench/internal/cluster/clustertest"
-	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/internal/supervise"
 	"github.com/lockbench/lockbench/internal/testenv"
@@ -430,7 +429,7 @@ func TestExternalRedisWithTLSAndPassword(t *testing.T) {
 	o.env = []string{"LOCKBENCH_REDIS_PASSWORD=" + secret}
 	env = o.ran(experiment(configure("env", address, "user: plain"), "redis/fenced", "--max-rate", "50")...)
 	contains(t, env, `"settings": "not permitted: `)
-	doc, err := run.LoadDocument(o.out)
+	doc, err := scenario.ReadDocument(o.out)
 	if err != nil {
 		t.Fatal(err)
 	}

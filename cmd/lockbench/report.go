@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 	"github.com/lockbench/lockbench/reports"
 )
@@ -54,7 +53,7 @@ page, as Jenkins does, --html split puts them beside it.`,
 
 // loadRun reads the results of a finished run.
 func loadRun(dir string) (scenario.Document, error) {
-	doc, err := run.LoadDocument(dir)
+	doc, err := scenario.ReadDocument(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%s has no %s: it is not the folder of a finished run; use lockbench check to read its histories", dir, scenario.FileResult)
 	}

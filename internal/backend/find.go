@@ -121,7 +121,7 @@ func Lookup(names ...string) string {
 		dir := filepath.Dir(self)
 		before = []string{dir, filepath.Join(dir, "bin")}
 	}
-	// Debian keeps mysqld and tc in folders that are not on users' PATH.
+	// Debian keeps mysqld and others in folders that are not on users' PATH.
 	after := []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/usr/libexec", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 	for _, name := range names {
 		for _, dir := range before {

@@ -2,10 +2,10 @@ package measure
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -132,57 +132,36 @@ func record(h *hdr.Histogram, second []bucket) {
 // writeLatencies writes the series as an HDR histogram log (format 1.3): one
 // interval per second and tag, its time counted from the window's start, its
 // values in nanoseconds and its maximum column in milliseconds.
-func writeLatencies(path string, all *allSeries) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".latency-*")
-	if err != nil {
-		return fmt.Errorf("write the latency log: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+func writeLatencies(path string, all *allSeries) error {
+	err := scenario.ReplaceFile(path, func(to io.Writer) error {
+		w := hdr.NewHistogramLogWriter(to)
+		comment := w.OutputComment("[times count from the start of the measured window; values in ns]")
+		if err := errors.Join(comment, w.OutputLogFormatVersion(), w.OutputStartTime(0), w.OutputLegend()); err != nil {
+			return err
 		}
-	}()
-	w := hdr.NewHistogramLogWriter(f)
-	for _, head := range []func() error{
-		func() error {
-			return w.OutputComment("[times count from the start of the measured window; values in ns]")
-		},
-		w.OutputLogFormatVersion,
-		func() error { return w.OutputStartTime(0) },
-		w.OutputLegend,
-	} {
-		if err := head(); err != nil {
-			return fmt.Errorf("write the latency log: %w", err)
-		}
-	}
-	seconds := 0
-	for _, s := range all.each() {
-		seconds = max(seconds, len(s.seconds))
-	}
-	h := newHistogram()
-	for second := range seconds {
+		seconds := 0
 		for _, s := range all.each() {
-			if second >= len(s.seconds) || len(s.seconds[second]) == 0 {
-				continue
-			}
-			h.Reset()
-			h.SetTag(s.tag)
-			h.SetStartTimeMs(int64(second) * 1000)
-			h.SetEndTimeMs(int64(second+1) * 1000)
-			record(h, s.seconds[second])
-			if err := w.OutputIntervalHistogram(h); err != nil {
-				return fmt.Errorf("write the latency log: %w", err)
+			seconds = max(seconds, len(s.seconds))
+		}
+		h := newHistogram()
+		for second := range seconds {
+			for _, s := range all.each() {
+				if second >= len(s.seconds) || len(s.seconds[second]) == 0 {
+					continue
+				}
+				h.Reset()
+				h.SetTag(s.tag)
+				h.SetStartTimeMs(int64(second) * 1000)
+				h.SetEndTimeMs(int64(second+1) * 1000)
+				record(h, s.seconds[second])
+				if err := w.OutputIntervalHistogram(h); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return fmt.Errorf("write the latency log: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write the latency log: %w", err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("write the latency log: %w", err)
 	}
 	return nil

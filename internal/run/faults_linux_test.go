@@ -242,7 +242,7 @@ func TestFaultByTheKernel(t *testing.T) {
 	if err != nil || len(dirs) != 1 {
 		t.Fatalf("folders %v, %v", dirs, err)
 	}
-	doc, err := LoadDocument(dirs[0])
+	doc, err := scenario.ReadDocument(dirs[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,23 +106,16 @@ func (f *folder) scenario(name string) string {
 	return filepath.Join(f.path, scenario.DirScenarios, name)
 }
 
-func writeFile(path string, data []byte) error {
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	return nil
-}
-
-// writeJSON replaces path as a whole, so that a reader never sees half of it.
+// writeJSON replaces a file as a whole, so that a reader never sees half of it.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		err = scenario.ReplaceFile(path, func(w io.Writer) error {
+			_, err := w.Write(append(data, '\n'))
+			return err
+		})
+	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	if err := writeFile(path+".tmp", append(data, '\n')); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -104,8 +105,8 @@ func Run(ctx context.Context, o Options) (_ Outcome, err error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := writeFile(filepath.Join(dir.path, scenario.FileSuite), spec); err != nil {
-		return Outcome{}, err
+	if err := os.WriteFile(filepath.Join(dir.path, scenario.FileSuite), spec, 0o644); err != nil {
+		return Outcome{}, fmt.Errorf("write %s: %w", scenario.FileSuite, err)
 	}
 	sup, err := supervise.Begin(o.Temp)
 	if err != nil {

@@ -121,7 +121,7 @@ func TestControls(t *testing.T) {
 	if Live(out.Dir) {
 		t.Error("a finished run still looks live")
 	}
-	again, err := LoadDocument(out.Dir)
+	again, err := scenario.ReadDocument(out.Dir)
 	if err != nil || len(again.Scenarios) != 2 {
 		t.Errorf("result.json: %d scenarios, %v", len(again.Scenarios), err)
 	}

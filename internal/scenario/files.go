@@ -5,11 +5,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 )
+
+// ReadDocument reads result.json of a run's folder. The error is fs.ErrNotExist if
+// the run did not get that far.
+func ReadDocument(dir string) (Document, error) {
+	var doc Document
+	path := filepath.Join(dir, FileResult)
+	if err := ReadJSON(path, &doc); err != nil {
+		return Document{}, fmt.Errorf("read the run in %s: %w", dir, err)
+	}
+	if doc.Schema > SchemaVersion {
+		return Document{}, fmt.Errorf("%s has schema %d, and this lockbench reads at most %d: use the version that made the run (%q) or a newer one", path, doc.Schema, SchemaVersion, doc.Lockbench)
+	}
+	return doc, nil
+}
+
+// ReplaceFile writes a file atomically: a reader sees the old one or the new one.
+func ReplaceFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
 
 // ReadJSON reads one of the JSON files of a run's folder.
 func ReadJSON(path string, v any) error {
