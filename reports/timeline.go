@@ -251,7 +251,7 @@ func bars(c, late scenario.WitnessCall, calls []scenario.WitnessCall, x axis) []
 	if c.Fence != 0 {
 		title += fmt.Sprintf(", token %d", c.Fence)
 	}
-	kind := pick(asks(c), "asking", "other")
+	kind := pick(c.Asks(), "asking", "other")
 	if c == late {
 		kind = "stale"
 	}
@@ -259,7 +259,7 @@ func bars(c, late scenario.WitnessCall, calls []scenario.WitnessCall, x axis) []
 	if x.shows(c.InvokeNS, end) {
 		out = append(out, x.stretch(kind, c.InvokeNS, end, title))
 	}
-	if !granted(c) {
+	if !c.Granted() {
 		return out
 	}
 	if until := holdEnd(calls, c); x.shows(end, until) {
@@ -320,17 +320,13 @@ func answered(c scenario.WitnessCall) int64 {
 	return c.ReturnNS
 }
 
-func asks(c scenario.WitnessCall) bool { return c.Kind == "acquire" || c.Kind == "try" }
-
-func granted(c scenario.WitnessCall) bool { return asks(c) && c.Outcome == "held" }
-
 // clashed is when the second of two holders was granted the key; ok is false if
 // the witness does not have two holders at once. The holders of a stuck key did not
 // hold it at once.
 func clashed(w scenario.Witness) (at int64, ok bool) {
 	n := 0
 	for _, c := range w.Calls {
-		if granted(c) {
+		if c.Granted() {
 			n++
 			at = max(at, c.ReturnNS)
 		}
@@ -370,7 +366,7 @@ func shadeOf(f scenario.FaultResult, x axis) (mark, bool) {
 func holdEnd(calls []scenario.WitnessCall, grant scenario.WitnessCall) int64 {
 	end := int64(math.MaxInt64)
 	for _, c := range calls {
-		if c.Attempt == grant.Attempt && c.Client == grant.Client && c.InvokeNS >= grant.ReturnNS && (c.Kind == "release" || c.Kind == "cleanup" || c.Kind == "lost") {
+		if c.Attempt == grant.Attempt && c.Client == grant.Client && c.InvokeNS >= grant.ReturnNS && c.Ends() {
 			end = min(end, c.InvokeNS)
 		}
 	}
@@ -380,7 +376,7 @@ func holdEnd(calls []scenario.WitnessCall, grant scenario.WitnessCall) int64 {
 // outlives reports whether a hold ends after its lease: before that, the end of a
 // lease means nothing.
 func outlives(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
-	return granted(c) && c.LeaseEndNS != 0 && c.LeaseEndNS < holdEnd(calls, c)
+	return c.Granted() && c.LeaseEndNS != 0 && c.LeaseEndNS < holdEnd(calls, c)
 }
 
 // has reports whether a timeline has a band or a bar with an id.

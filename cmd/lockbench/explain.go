@@ -162,13 +162,11 @@ func momentsOf(calls []scenario.WitnessCall) []moment {
 		if c.Fence != 0 {
 			token = fmt.Sprintf(", token %d", c.Fence)
 		}
-		asks := c.Kind == "acquire" || c.Kind == "try"
-		ends := c.Kind == "release" || c.Kind == "cleanup" || c.Kind == "lost"
 		begin := moment{at: c.InvokeNS, client: c.Client, text: c.Kind + " ..."}
 		if c.Kind == "lost" || c.Kind == "final" {
 			begin.text = c.Kind + token
 		}
-		if ends && holdsBefore(calls, c) {
+		if c.Ends() && holdsBefore(calls, c) {
 			begin.held = -1
 		}
 		list = append(list, begin)
@@ -176,7 +174,7 @@ func momentsOf(calls []scenario.WitnessCall) []moment {
 			continue
 		}
 		end := moment{at: c.ReturnNS, client: c.Client, text: "... " + c.Outcome + token}
-		if asks && c.Outcome == "held" {
+		if c.Granted() {
 			end.held = 1
 		}
 		if c.ReturnNS != 0 {
@@ -195,10 +193,10 @@ func holdsBefore(calls []scenario.WitnessCall, c scenario.WitnessCall) bool {
 		if o.Client != c.Client || o.Attempt != c.Attempt {
 			continue
 		}
-		switch o.Kind {
-		case "acquire", "try":
-			granted = granted || o.Outcome == "held" && o.ReturnNS <= c.InvokeNS
-		case "release", "cleanup", "lost":
+		switch {
+		case o.Granted():
+			granted = granted || o.ReturnNS <= c.InvokeNS
+		case o.Ends():
 			first = first && (o.InvokeNS > c.InvokeNS || o.InvokeNS == c.InvokeNS && o.Seq >= c.Seq)
 		}
 	}

@@ -324,6 +324,17 @@ type WitnessCall struct {
 	LeaseEndNS int64 `json:"lease_end_ns,omitempty"`
 }
 
+// Asks reports whether the call asks for the lock.
+func (c WitnessCall) Asks() bool { return c.Kind == "acquire" || c.Kind == "try" }
+
+// Granted reports whether the call was granted the lock.
+func (c WitnessCall) Granted() bool { return c.Asks() && c.Outcome == "held" }
+
+// Ends reports whether a hold ends with the call at the latest.
+func (c WitnessCall) Ends() bool {
+	return c.Kind == "release" || c.Kind == "cleanup" || c.Kind == "lost"
+}
+
 // FaultResult is one fault as it came out.
 type FaultResult struct {
 	ID           string `json:"id"`
