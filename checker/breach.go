@@ -141,7 +141,7 @@ func (p *part) classify(group []span, total int64) {
 		sorted := slices.Clone(group)
 		sortSpans(sorted, observed)
 		meeting(sorted, func(y, x span) bool {
-			if clash(x, y, certain) {
+			if clash(x, y) {
 				p.breached[p.causeOf(y, x)]++
 			}
 			return true
@@ -164,7 +164,7 @@ func (p *part) classify(group []span, total int64) {
 		x, _, _ := p.proof(pair[0].at)
 		y, _, _ := p.proof(pair[1].at)
 		class := EarlyExpiry
-		if clash(x, y, certain) {
+		if clash(x, y) {
 			class, pair = DoubleHold, [2]span{x, y}
 			if p.zombie(x, y) || p.zombie(y, x) {
 				class = ZombieSuccess
@@ -180,7 +180,7 @@ func (p *part) classify(group []span, total int64) {
 // and nothing before y proves x. Then x's lease may have ended lawfully before
 // y was granted, and the late success is the error.
 func (p *part) zombie(x, y span) bool {
-	return p.opt.Leased && x.s <= y.s && y.e < x.e && p.leaseEnd(&p.attempts[x.at]) <= y.s && clash(x, y, certain)
+	return p.opt.Leased && x.s <= y.s && y.e < x.e && p.leaseEnd(&p.attempts[x.at]) <= y.s && clash(x, y)
 }
 
 // maxClassified bounds the pairs that are classified one by one.

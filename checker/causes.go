@@ -90,7 +90,7 @@ func (p *part) explainOverlaps(group []span, n int64) {
 	group = slices.Clone(group)
 	sortSpans(group, observed)
 	meeting(group, func(y, x span) bool {
-		if clash(x, y, certain) {
+		if clash(x, y) {
 			cause := p.causeOf(y, x)
 			p.causes[cause]++
 			if cause == NoKnownCause {

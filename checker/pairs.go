@@ -29,13 +29,14 @@ const (
 func (x span) start(m shift) int64 { return x.s + int64(m)*x.u }
 func (x span) end(m shift) int64   { return x.e - int64(m)*x.u }
 
-// clash reports whether x and y overlap, read with m.
-func clash(x, y span, m shift) bool {
+// clash reports whether x and y overlap for certain.
+func clash(x, y span) bool {
 	if x.shared && y.shared {
 		return false
 	}
+	m := certain
 	if x.worker == y.worker {
-		m = observed
+		m = observed // by one clock
 	}
 	return x.start(m) < y.end(m) && y.start(m) < x.end(m)
 }
@@ -251,7 +252,7 @@ func findClashes(group []span, limit int) [][2]span {
 	var found [][2]span
 	sortSpans(group, observed)
 	meeting(group, func(y, x span) bool {
-		if clash(y, x, certain) {
+		if clash(y, x) {
 			found = append(found, [2]span{y, x})
 		}
 		return len(found) < limit

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lockbench/lockbench/internal/scenario"
@@ -24,9 +25,7 @@ func (c *Cluster) Info() scenario.ClusterInfo {
 		Durability: c.facts.Durability, Settings: map[string]string{},
 		ReadyMS: c.readyIn.Milliseconds(),
 	}
-	for k, v := range c.servers.ReadBack {
-		info.Settings[k] = v
-	}
+	maps.Copy(info.Settings, c.servers.ReadBack)
 	if c.preloaded() {
 		info.Settings["wall clock"] = "through a preloaded library"
 	}

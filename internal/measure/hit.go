@@ -134,7 +134,7 @@ func (d *derivation) lives(f fault) string {
 	if i := d.stream(f.client); i >= 0 && d.history.Streams[i].Sealed {
 		return fmt.Sprintf("client %d ended its record itself, so it did not die", f.client)
 	}
-	if late := d.lastStamp(f.client) - f.end(); late > 2*d.samples.ClockUncertaintyNS {
+	if late := d.last[f.client] - f.end(); late > 2*d.samples.ClockUncertaintyNS {
 		return fmt.Sprintf("client %d was still at work %s after it was killed", f.client, length(late))
 	}
 	return ""

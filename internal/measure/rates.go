@@ -96,9 +96,6 @@ func (d *derivation) unavailable() {
 	d.result.UnavailableNS = ptr(free.longest)
 }
 
-// lastStamp is the last that is known of a client.
-func (d *derivation) lastStamp(client uint32) int64 { return d.last[client] }
-
 // arrivals adds up the books of an open loop.
 func (d *derivation) arrivals() {
 	if !d.openLoop() {

@@ -96,7 +96,7 @@ func outage(grants []int64, injected, end, last int64) int64 {
 // last that is known of its client.
 func (d *derivation) ended(c *history.Call) int64 {
 	if c.Outcome == history.Open || c.Return < c.Invoke {
-		return max(c.Invoke, d.lastStamp(c.Client))
+		return max(c.Invoke, d.last[c.Client])
 	}
 	return c.Return
 }

@@ -168,9 +168,7 @@ func (Backend) Settings(_ context.Context, c *backend.Cluster, n *backend.Node) 
 	if len(all) == 0 {
 		// Another log level, by the caller's setting: then only what was
 		// set is known, from the command line.
-		for k, v := range c.Settings {
-			all[k] = v
-		}
+		maps.Copy(all, c.Settings)
 	}
 	settings := backend.Pick(all, c.Settings, "heartbeat-interval", "election-timeout", "snapshot-count",
 		"quota-backend-bytes", "max-request-bytes", "max-concurrent-streams", "pre-vote",
