@@ -135,12 +135,10 @@ func (m *member) hammer(ctx context.Context, o order, a *answer) {
 
 // settle cleans up after an error that left a doubt.
 func (m *member) settle(ctx context.Context, key string, mine impls.Attempt, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	if !errors.Is(err, impls.ErrUnknown) {
 		return
 	}
-	for ctx.Err() == nil && !impls.Definite(m.client.Cleanup(ctx, key, mine)) {
-		_ = m.cfg.Clock.Sleep(ctx, 5*time.Millisecond)
-	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_ = settle(ctx, m.cfg.Clock, m.client, key, mine) // the next call meets what it left
 }

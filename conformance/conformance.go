@@ -115,14 +115,18 @@ func (s Subject) withDefaults() Subject {
 	return s
 }
 
-// open opens one more client, with a wait policy of its own.
+// config is what a client is opened with: with a wait policy of its own.
+func (s Subject) config() impls.Config {
+	if s.Config.Wait == nil {
+		s.Config.Wait = shortWaits()
+	}
+	return s.Config
+}
+
+// open opens one more client.
 func (s Subject) open(t T) impls.Client {
 	t.Helper()
-	cfg := s.Config
-	if cfg.Wait == nil {
-		cfg.Wait = impls.NewUniform(time.Millisecond, 3*time.Millisecond, uint64(time.Now().UnixNano()))
-	}
-	c, err := impls.OpenPatiently(t.Context(), s.Recipe, cfg)
+	c, err := impls.OpenPatiently(t.Context(), s.Recipe, s.config())
 	if err != nil {
 		t.Fatalf("open a client: %v", err)
 	}
@@ -137,21 +141,19 @@ func (s Subject) open(t T) impls.Client {
 // key prepares a new key.
 func (s Subject) key(t T) string {
 	t.Helper()
-	key := fmt.Sprintf("conformance.%s", attempt())
+	key := newKey()
 	s.prepare(t, key)
 	return key
 }
 
 func (s Subject) prepare(t T, key string) {
 	t.Helper()
-	cfg := s.Config
-	if cfg.Wait == nil {
-		cfg.Wait = impls.NewUniform(0, 0, 0)
-	}
-	if err := s.Recipe.Prepare(t.Context(), cfg, []string{key}); err != nil {
+	if err := s.Recipe.Prepare(t.Context(), s.config(), []string{key}); err != nil {
 		t.Fatalf("prepare %s: %v", key, err)
 	}
 }
+
+func newKey() string { return "conformance." + attempt().String() }
 
 func attempt() (a impls.Attempt) {
 	_, _ = rand.Read(a[:]) // never fails, by its documentation
@@ -239,11 +241,16 @@ func (s Subject) cleanup(t T, c impls.Client, key string, a impls.Attempt) error
 func (s Subject) settle(ctx context.Context, c impls.Client, key string, a impls.Attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
+	return settle(ctx, s.Config.Clock, c, key, a)
+}
+
+// settle repeats a clean-up until its answer is definite, or ctx ends.
+func settle(ctx context.Context, clock impls.Clock, c impls.Client, key string, a impls.Attempt) error {
 	for {
 		err := c.Cleanup(ctx, key, a)
 		if impls.Definite(err) || ctx.Err() != nil {
 			return err
 		}
-		_ = s.Config.Clock.Sleep(ctx, 5*time.Millisecond)
+		_ = clock.Sleep(ctx, 5*time.Millisecond)
 	}
 }

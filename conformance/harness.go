@@ -133,23 +133,16 @@ func since(from, to int64) time.Duration {
 // collide reports whether locks of different keys exclude one another, so that
 // only one trial can be made at a time.
 func (s Subject) collide(ctx context.Context) (bool, error) {
-	open := func() (impls.Client, error) {
-		cfg := s.Config
-		cfg.Wait = shortWaits()
-		return impls.OpenPatiently(ctx, s.Recipe, cfg)
-	}
-	keys := []string{"conformance." + attempt().String(), "conformance." + attempt().String()}
-	cfg := s.Config
-	cfg.Wait = shortWaits()
-	if err := s.Recipe.Prepare(ctx, cfg, keys); err != nil {
+	keys := []string{newKey(), newKey()}
+	if err := s.Recipe.Prepare(ctx, s.config(), keys); err != nil {
 		return false, fmt.Errorf("prepare keys: %w", err)
 	}
-	a, err := open()
+	a, err := impls.OpenPatiently(ctx, s.Recipe, s.config())
 	if err != nil {
 		return false, fmt.Errorf("open a client: %w", err)
 	}
 	defer a.Close()
-	b, err := open()
+	b, err := impls.OpenPatiently(ctx, s.Recipe, s.config())
 	if err != nil {
 		return false, fmt.Errorf("open a client: %w", err)
 	}

@@ -88,10 +88,8 @@ func (t *trial) see(p impls.Property, a Answer, format string, args ...any) {
 
 // key prepares a new key.
 func (t *trial) key() string {
-	key := "conformance." + attempt().String()
-	cfg := t.Config
-	cfg.Wait = shortWaits()
-	if err := t.Recipe.Prepare(t.ctx, cfg, []string{key}); err != nil {
+	key := newKey()
+	if err := t.Recipe.Prepare(t.ctx, t.config(), []string{key}); err != nil {
 		t.nothing("prepare a key: %w", err)
 	}
 	return key
@@ -227,19 +225,24 @@ func (t *trial) freeInTime(c *call) answer {
 // look returns the state of a hold.
 func (t *trial) look(c *call) answer { return t.must("look at a hold", c.hold(doLook, 0)) }
 
+// cleanUp has a client clean up after an attempt once.
+func (t *trial) cleanUp(c *remote, a impls.Attempt, keys ...string) answer {
+	do := doCleanup
+	if len(keys) > 1 {
+		do = doCleanupAll
+	}
+	return t.answered("clean up", c.order(order{Do: do, Keys: keys, Attempt: a, Limit: t.Config.Timeout}))
+}
+
 // clean repeats the clean-up that a call owes, if it does, until its answer is
 // definite, and returns that; ok is false if it never is.
 func (t *trial) clean(c *call) (a answer, ok bool) {
 	if c.Reply.Outcome != history.Unknown {
 		return answer{Outcome: history.Lost}, true
 	}
-	do := doCleanup
-	if len(c.order.Keys) > 1 {
-		do = doCleanupAll
-	}
 	deadline := time.Now().Add(t.long())
 	for {
-		a := t.answered("clean up", c.client.order(order{Do: do, Keys: c.order.Keys, Attempt: c.order.Attempt, Limit: t.Config.Timeout}))
+		a := t.cleanUp(c.client, c.order.Attempt, c.order.Keys...)
 		if a.Outcome == history.Released || a.Outcome == history.Lost {
 			return a, true
 		}

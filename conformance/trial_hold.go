@@ -133,7 +133,7 @@ func releasedTwice(t *trial) {
 		t.see(impls.Once, No, "a second release, while a successor held the lock, answered as if it had freed something")
 		return
 	}
-	t.answered("clean up", a.order(order{Do: doCleanup, Keys: []string{key}, Attempt: first.order.Attempt}))
+	t.cleanUp(a, first.order.Attempt, key)
 	if !t.guarded(c, key, next) {
 		t.see(impls.Once, No, "a second release freed the successor's lock")
 		return
@@ -147,7 +147,7 @@ func foreignCleanup(t *trial) {
 	a, b, c, key := t.client(0), t.client(1), t.client(2), t.key()
 	held := t.acquire(a, key)
 	for who, r := range map[string]*remote{"another client": b, "the holder": a} {
-		ans := t.answered("clean up", r.order(order{Do: doCleanup, Keys: []string{key}, Attempt: attempt(), Limit: t.Config.Timeout}))
+		ans := t.cleanUp(r, attempt(), key)
 		if !t.guarded(c, key, held) {
 			t.see(impls.Symmetric, No, "the clean-up by %s of an attempt that was never made freed the lock (it answered %s)", who, ans.Outcome)
 			return

@@ -83,7 +83,7 @@ func leaves(t *trial, how string, limit time.Duration) {
 		t.see(impls.CleansUp, No, "the clean-up of a waiter that was ended %s has no definite answer: %s", how, a.Error)
 		return
 	}
-	if again := t.answered("clean up once more", b.order(order{Do: doCleanup, Keys: got.order.Keys, Attempt: got.order.Attempt, Limit: t.Config.Timeout})); again.ok() {
+	if again := t.cleanUp(b, got.order.Attempt, key); again.ok() {
 		t.see(impls.CleansUp, No, "a waiter was ended %s and cleaned up after, and another clean-up found something still", how)
 		return
 	}
