@@ -1,6 +1,10 @@
 package impls
 
-import "context"
+import (
+	"context"
+
+	"github.com/lockbench/lockbench/history"
+)
 
 // Abilities that only some locks have are interfaces of their own, which a recipe's
 // client implements too. Callers return errors.ErrUnsupported for a client without
@@ -39,4 +43,30 @@ type Batcher interface {
 	TryAcquireAll(ctx context.Context, keys []string, a Attempt) (Hold, error)
 	// CleanupAll is Cleanup of all keys: ErrLost if the attempt had none of them.
 	CleanupAll(ctx context.Context, keys []string, a Attempt) error
+}
+
+// Lister is a Client that can read which attempts have something on the servers.
+type Lister interface {
+	Client
+	// Left lists what attempts have under key, on every server, and with it the
+	// errors of the servers that did not answer. What the recipe keeps on purpose is
+	// not listed: counters, rows of free locks, parent nodes.
+	Left(ctx context.Context, key string) ([]Entry, error)
+}
+
+// Entry is what one attempt has on a server.
+type Entry struct {
+	Server  string // its address; "" if the servers share the entry
+	Attempt Attempt
+}
+
+// ParseEntries makes entries of the attempts among texts; other texts are no
+// attempt's.
+func ParseEntries(server string, texts ...string) (list []Entry) {
+	for _, text := range texts {
+		if a, err := history.ParseAttempt(text); err == nil {
+			list = append(list, Entry{server, a})
+		}
+	}
+	return list
 }

@@ -167,6 +167,10 @@ type Info struct {
 	// fell silent with its connections open, for a TTL and a request timeout.
 	// It is nil if each request finds another server within Takeover.
 	DetectionTimeout func(ttl, timeout time.Duration) time.Duration `json:"-"`
+	// AnswerLimit is how long a call waits for one of several servers, for a TTL. A
+	// server that did not answer may keep what the attempt had there until the end of
+	// its TTL. It is nil if every call needs the answers of all its servers.
+	AnswerLimit func(ttl time.Duration) time.Duration `json:"-"`
 }
 
 // FencedOn reports whether holds on a topology have a fencing token that grows

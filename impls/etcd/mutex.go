@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -158,4 +159,19 @@ func (c *mutexClient) Cleanup(ctx context.Context, key string, a impls.Attempt) 
 		err = c.take(ctx, s, last, a, k, clientv3.Compare(clientv3.CreateRevision(k), ">", 0))
 	}
 	return impls.Settled("clean up", key, err)
+}
+
+// Left lists the keys in the lock's queue.
+func (c *mutexClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	r, cancel := request(ctx, c.cfg.Timeout)
+	defer cancel()
+	resp, err := c.api.Get(r, prefix(key), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", key, err)
+	}
+	var names []string
+	for _, kv := range resp.Kvs {
+		names = append(names, strings.TrimPrefix(string(kv.Key), prefix(key)))
+	}
+	return impls.ParseEntries("", names...), nil
 }

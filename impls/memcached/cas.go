@@ -122,3 +122,15 @@ func (c *casClient) swap(ctx context.Context, doing, key string, token, value []
 	}
 	return fmt.Errorf("%d conflicts: %w: %w", conflicts, impls.ErrFailed, err)
 }
+
+// Left reads the item's value.
+func (c *casClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	item, err := c.get(ctx, "list", key)
+	switch {
+	case errors.Is(err, impls.ErrLost):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return impls.ParseEntries("", string(item.Value)), nil
+}

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -37,6 +38,8 @@ WHERE name = ? AND owner = ? AND fence = ? AND expires >= UTC_TIMESTAMP(6)`
 	cleanRow = `UPDATE lockbench_lease
 SET owner = ''
 WHERE name = ? AND owner = ? AND expires >= UTC_TIMESTAMP(6)`
+
+	readOwner = `SELECT owner FROM lockbench_lease WHERE name = ? AND expires >= UTC_TIMESTAMP(6)`
 )
 
 // leaseRow is mysql/lease-row: a row per key with its owner, the end of the
@@ -195,4 +198,20 @@ func (c *rowClient) updateOnce(ctx context.Context, doing, key, stmt string, arg
 		return impls.ErrLost
 	}
 	return nil
+}
+
+// Left reads the owner of the row, unless its lease is over.
+func (c *rowClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, outcome("list", key, err)
+	}
+	ctx, cancel := c.shortly(ctx)
+	defer cancel()
+	var owner string
+	err = s.conn.QueryRowContext(ctx, readOwner, key).Scan(&owner)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, c.fail("list", key, err)
+	}
+	return impls.ParseEntries("", owner), nil
 }

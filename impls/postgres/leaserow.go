@@ -50,6 +50,8 @@ RETURNING fence`
 SET owner = ''
 WHERE name = $1 AND owner = $2 AND expires >= clock_timestamp()
 RETURNING fence`
+
+	readOwner = `SELECT owner FROM lockbench_lease WHERE name = $1 AND expires >= clock_timestamp()`
 )
 
 // leaseRow is postgres/lease-row: a row per key with its owner, the end of the
@@ -209,4 +211,20 @@ func (c *rowClient) update(ctx context.Context, doing, key, statement string, ar
 		return 0, c.fail(doing, key, err)
 	}
 	return fence, nil
+}
+
+// Left reads the owner of the row, unless its lease is over.
+func (c *rowClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, outcome("list", key, err)
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var owner string
+	err = s.conn.QueryRow(ctx, readOwner, key).Scan(&owner)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, c.fail("list", key, err)
+	}
+	return impls.ParseEntries("", owner), nil
 }

@@ -71,7 +71,8 @@ func (redlock) Info() impls.Info {
 		Requests:   []string{"set", "eval", "evalsha"},
 		// A try that began before the end may fail because of one master: its sets,
 		// its rollback, and then the sets of the next try.
-		Takeover: func(ttl time.Duration) time.Duration { return ttl + 3*each(ttl) },
+		Takeover:    func(ttl time.Duration) time.Duration { return ttl + 3*each(ttl) },
+		AnswerLimit: each,
 	}
 }
 
@@ -255,6 +256,17 @@ func (c *redlocks) Cleanup(ctx context.Context, key string, a impls.Attempt) err
 		return impls.ErrLost
 	}
 	return nil
+}
+
+// Left lists the attempts on each master, also on a minority.
+func (c *redlocks) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	var list []impls.Entry
+	var errs []error
+	for _, m := range c.masters {
+		left, err := m.Left(ctx, key)
+		list, errs = append(list, left...), append(errs, err)
+	}
+	return list, errors.Join(errs...)
 }
 
 // takeOut runs the release script on all masters and records which had the

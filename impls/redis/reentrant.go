@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/impls"
 )
 
@@ -151,4 +153,15 @@ func (e *entry) Extend(ctx context.Context) error {
 
 func (e *entry) Release(ctx context.Context) error {
 	return e.client.answered(e.Key(), e.Attempt(), e.Lease.Release(ctx))
+}
+
+// Left reads the fields of the lock's hash: the owner, which is no attempt, and the
+// attempts.
+func (c *reentrantClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	var fields []string
+	err := c.ask(ctx, "list", key, func(rdb *redis.Client) (err error) {
+		fields, err = rdb.HKeys(ctx, key).Result()
+		return err
+	})
+	return impls.ParseEntries(c.server.name(), fields...), err
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -137,4 +138,16 @@ func (c *tokens) hold(a impls.Attempt, fence uint64, sent time.Time, keys ...str
 // abandoned connection may be executed later; its key ends with its TTL.
 func (c *tokens) Cleanup(ctx context.Context, key string, a impls.Attempt) error {
 	return c.compare(ctx, "clean up", c.release, []string{key}, a.String())
+}
+
+// Left reads the lock's value.
+func (c *tokens) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	var value string
+	err := c.ask(ctx, "list", key, func(rdb *redis.Client) (err error) {
+		if value, err = rdb.Get(ctx, key).Result(); errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return err
+	})
+	return impls.ParseEntries(c.name(), value), err
 }

@@ -255,3 +255,15 @@ func (c *queueClient) Cleanup(ctx context.Context, key string, a impls.Attempt) 
 	}
 	return impls.ErrLost
 }
+
+// Left lists the nodes in the lock's queue.
+func (c *queueClient) Left(ctx context.Context, key string) ([]impls.Entry, error) {
+	names, err := c.list(ctx, parent(c.queue.kind, key))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", key, err)
+	}
+	for i, name := range names {
+		names[i], _, _ = strings.Cut(name, "-")
+	}
+	return impls.ParseEntries("", names...), nil
+}

@@ -158,6 +158,7 @@ type totals struct {
 	lostAt                        map[history.Attempt]int64 // when the lock reported a loss
 	leaseEnds                     map[history.Attempt]int64 // of the holds of now
 	leased                        scenario.LeasedHolds
+	left                          map[history.Attempt][]history.Call // see leftAttempts
 }
 
 func newTotals(d *derivation) *totals {
@@ -165,6 +166,7 @@ func newTotals(d *derivation) *totals {
 	return &totals{
 		d: d, series: newSeries(), perSecond: make([]int64, (length+int64(time.Second)-1)/int64(time.Second)), perClient: map[uint32]int64{},
 		open: map[history.Attempt]bool{}, doubted: map[history.Attempt]bool{}, lostAt: map[history.Attempt]int64{}, leaseEnds: map[history.Attempt]int64{},
+		left: d.leftAttempts(),
 		free: idleTime{start: d.samples.Start, end: d.samples.End},
 	}
 }
@@ -183,6 +185,9 @@ func (t *totals) add(c *history.Call) {
 		t.series.release.add(d.second(c.Return), c.Return-c.Invoke)
 	}
 	t.lease(c)
+	if calls, ok := t.left[c.Attempt]; ok {
+		t.left[c.Attempt] = append(calls, *c)
+	}
 	if asks(c) {
 		t.asked(c)
 	}

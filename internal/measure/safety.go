@@ -144,22 +144,6 @@ func (d *derivation) answers(rep checker.Report, o checker.Options) {
 	}
 }
 
-// orphans counts the keys that were left taken without a holder.
-func (d *derivation) orphans() {
-	p := d.samples.Probe
-	if p == nil {
-		d.unmeasured("orphans", "the orphan probe did not run")
-		return
-	}
-	d.result.Safety.Orphans = ptr(int64(len(p.Orphans)))
-	for _, o := range p.Orphans {
-		d.warning("%s was left taken without a holder: a client that requested it after all others had left did not acquire it within %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
-	}
-	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
-		d.warning("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
-	}
-}
-
 // registers copies the accounts of the guarded registers.
 func (d *derivation) registers(rep checker.Report) {
 	safety := &d.result.Safety

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,74 @@ func TestOrphans(t *testing.T) {
 	r := s.result()
 	if r.Safety.Orphans == nil || *r.Safety.Orphans != 1 || !strings.Contains(strings.Join(r.Warnings, "\n"), "k1 was left taken") {
 		t.Errorf("orphans %v, warnings %v", r.Safety.Orphans, r.Warnings)
+	}
+}
+
+// What a server still has of an attempt is an orphan if the attempt was certainly
+// over: not if its outcome is unknown, it was never released, or a late request may
+// have written it again; nor if the recipe counts majorities and a server may not have
+// answered.
+func TestOrphansOnServers(t *testing.T) {
+	type step struct {
+		kind    history.Kind
+		outcome history.Outcome
+	}
+	acquire, release, clean := history.KindAcquire, history.KindRelease, history.KindCleanup
+	for name, tt := range map[string]struct {
+		steps []step
+		want  int64
+	}{
+		"released":           {[]step{{acquire, history.Held}, {release, history.Released}}, 1},
+		"lost":               {[]step{{acquire, history.Held}, {release, history.Lost}}, 1},
+		"failed":             {[]step{{acquire, history.Failed}}, 1},
+		"busy":               {[]step{{history.KindTry, history.Busy}}, 1},
+		"cleaned up":         {[]step{{acquire, history.Unknown}, {clean, history.Released}}, 1},
+		"released at last":   {[]step{{acquire, history.Held}, {release, history.Unknown}, {release, history.Released}}, 1},
+		"perhaps not sent":   {[]step{{acquire, history.Unknown}, {clean, history.Lost}}, 0},
+		"unknown":            {[]step{{acquire, history.Unknown}}, 0},
+		"killed":             {[]step{{acquire, history.Open}}, 0},
+		"never released":     {[]step{{acquire, history.Held}}, 0},
+		"release unknown":    {[]step{{acquire, history.Held}, {release, history.Unknown}}, 0},
+		"not in the history": {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell := func(info impls.Info, took float64, fault bool) scenario.Result {
+				s := newStory(info, 2)
+				at := 10.0
+				for _, x := range tt.steps {
+					s.call(0, "a", x.kind, x.outcome, at, at+took)
+					at += took + 1
+				}
+				if fault {
+					s.in.events = []scenario.FaultEvent{{ID: "f", Fault: "leader-pause", Event: "injected", AtNS: start + 5*ms}, {ID: "f", Fault: "leader-pause", Event: "heal_started", AtNS: start + 50*ms}}
+				}
+				listed := 1
+				s.in.samples.Probe = &scenario.Probe{Keys: 1, Free: 1, Listed: &listed, Left: []scenario.Left{{Server: "127.0.0.1:7003", Attempt: s.attempt("a").String()}}}
+				return s.result()
+			}
+			majority := leased()
+			majority.AnswerLimit = func(ttl time.Duration) time.Duration { return ttl / 10 }
+			for _, c := range []struct {
+				info  impls.Info
+				took  float64
+				fault bool
+				want  int64
+			}{
+				{leased(), 2, false, tt.want}, {leased(), 2, true, tt.want}, {leased(), 200, false, tt.want},
+				{majority, 2, false, tt.want}, {majority, 2, true, 0}, {majority, 200, false, 0},
+			} {
+				r := tell(c.info, c.took, c.fault)
+				if r.Safety.Orphans == nil || *r.Safety.Orphans != c.want {
+					t.Fatalf("%+v: orphans %v, warnings %v", c, r.Safety.Orphans, r.Warnings)
+				}
+				named := slices.ContainsFunc(r.Safety.Witnesses, func(w scenario.Witness) bool {
+					return w.Class == orphan && strings.Contains(w.Sentence, "127.0.0.1:7003 still had k0") && len(w.Calls) > 0
+				})
+				if named != (c.want > 0) {
+					t.Errorf("%+v: witnesses %+v", c, r.Safety.Witnesses)
+				}
+			}
+		})
 	}
 }
 

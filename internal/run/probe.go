@@ -21,6 +21,8 @@ const (
 	// probeAnswer is how long a probe of a key may take when other keys have used
 	// up that time: a free lock is granted at once.
 	probeAnswer = 500 * time.Millisecond
+	// listPatience limits how long the servers are read for what attempts left.
+	listPatience = 5 * time.Second
 )
 
 // probe tries to acquire each key once all clients have left, for as long as the
@@ -47,6 +49,7 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 		return p
 	}
 	defer c.Close()
+	list(ctx, c, keys, p)
 	deadline := time.Now().Add(bound + sc.Poll.Max + probeSlack)
 	for k, key := range keys {
 		asked := time.Now()
@@ -65,6 +68,27 @@ func (r *runner) probe(ctx context.Context, sc scenario.Scenario, recipe impls.R
 		}
 	}
 	return p
+}
+
+// list reads what attempts have on the servers. It comes before the probe's own
+// attempts, and soon after the load: most entries end with their leases.
+func list(ctx context.Context, c impls.Client, keys []string, p *scenario.Probe) {
+	lister, ok := c.(impls.Lister)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	p.Listed = new(int)
+	for k, key := range keys {
+		entries, err := lister.Left(ctx, key)
+		for _, e := range entries {
+			p.Left = append(p.Left, scenario.Left{Key: uint32(k), Server: e.Server, Attempt: e.Attempt.String()})
+		}
+		if err == nil {
+			*p.Listed++
+		}
+	}
 }
 
 // notGranted reports that the lock could not be acquired in the given time; other

@@ -130,6 +130,17 @@ type Probe struct {
 	Keys    int      `json:"keys"` // that it asked for
 	Free    int      `json:"free"` // that it was granted
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// Listed is of how many keys all servers were read before that; nil: the recipe
+	// does not tell whose an entry is.
+	Listed *int   `json:"listed,omitempty"`
+	Left   []Left `json:"left,omitempty"` // what was found
+}
+
+// Left is what an attempt had on a server after the load.
+type Left struct {
+	Key     uint32 `json:"key"`
+	Server  string `json:"server,omitempty"` // "": the servers share it
+	Attempt string `json:"attempt"`
 }
 
 // Orphan is a key that stayed taken though no client was left to hold it.

@@ -55,6 +55,7 @@ func metrics() map[string]Metric {
 		"tries":                {unitRate, func(r Result) (float64, bool) { return optional(r.TriesPerSecond) }},
 		"woken":                {unitNumber, func(r Result) (float64, bool) { return optional(r.WokenPerRelease) }},
 		"order_inversions":     {unitNumber, func(r Result) (float64, bool) { return optional(r.OrderInversions) }},
+		"orphans":              {unitNumber, func(r Result) (float64, bool) { return optional(r.Safety.Orphans) }},
 		"acquired":             {unitNumber, func(r Result) (float64, bool) { return float64(r.Acquired), true }},
 		"failed":               {unitNumber, func(r Result) (float64, bool) { return float64(r.Failed), true }},
 		"busy":                 {unitNumber, func(r Result) (float64, bool) { return float64(r.Busy), true }},
