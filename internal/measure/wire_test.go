@@ -195,7 +195,7 @@ func TestOrphansOnServers(t *testing.T) {
 		"not in the history": {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tell := func(info impls.Info, took float64, fault bool) scenario.Result {
+			run := func(info impls.Info, took float64, fault bool) scenario.Result {
 				s := newStory(info, 2)
 				at := 10.0
 				for _, x := range tt.steps {
@@ -220,7 +220,7 @@ func TestOrphansOnServers(t *testing.T) {
 				{leased(), 2, false, tt.want}, {leased(), 2, true, tt.want}, {leased(), 200, false, tt.want},
 				{majority, 2, false, tt.want}, {majority, 2, true, 0}, {majority, 200, false, 0},
 			} {
-				r := tell(c.info, c.took, c.fault)
+				r := run(c.info, c.took, c.fault)
 				if r.Safety.Orphans == nil || *r.Safety.Orphans != c.want {
 					t.Fatalf("%+v: orphans %v, warnings %v", c, r.Safety.Orphans, r.Warnings)
 				}

@@ -34,7 +34,7 @@ const envController = "LOCKBENCH_TEST_CONTROLLER"
 
 func TestMain(m *testing.M) {
 	netdrop.MainIfProbe()
-	workloads.MainIfWorker(all.Find)
+	workloads.MainIfWorker(findPlanted)
 	conformance.MainIfClient(all.Find)
 	if dir := os.Getenv(envController); dir != "" {
 		os.Exit(controllerMain(dir))

@@ -131,7 +131,7 @@ type Probe struct {
 	Free    int      `json:"free"` // that it was granted
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Listed is of how many keys all servers were read before that; nil: the recipe
-	// does not tell whose an entry is.
+	// does not show whose an entry is.
 	Listed *int   `json:"listed,omitempty"`
 	Left   []Left `json:"left,omitempty"` // what was found
 }

@@ -255,8 +255,9 @@ type Safety struct {
 	LongestStuckNS   int64      `json:"longest_stuck_ns"`
 	// LossSignals is null if the recipe sends no signals, or no client lost a lock.
 	LossSignals *LossSignals `json:"loss_signals"`
-	// Orphans are the keys that no client held after the load, and that the orphan
-	// probe did not get within the takeover bound; null: the probe did not run.
+	// Orphans are the keys that no client held after the load and that the orphan
+	// probe did not get within the takeover bound, or of which a server still had an
+	// entry of an attempt that was over; null: the probe did not run.
 	Orphans         *int64 `json:"orphans"`
 	TakeoverBoundNS int64  `json:"takeover_bound_ns"`
 
