@@ -22,7 +22,7 @@ func catalogue() scenario.Catalogue {
 	}
 	var all []scenario.RecipeFacts
 	for backend, recipes := range map[string][]string{
-		"reference": {"mutex", "broken", "broken-expiry", "broken-token", "broken-owner", "broken-late", "broken-release", "broken-loss", "broken-busy", "broken-wakeup"},
+		"reference": {"mutex", "broken", "broken-expiry", "broken-token", "broken-owner", "broken-late", "broken-release", "broken-loss", "broken-busy", "broken-wakeup", "broken-traffic"},
 		"redis":     {"token", "watchdog", "pubsub", "fenced", "reentrant", "batch", "setnx-expire", "getset", "redlock"},
 		"etcd":      {"mutex", "client-mutex", "single-key"},
 		"zookeeper": {"sequence", "read-write", "client-lock", "exclusive-node", "watch-children"},
@@ -188,7 +188,7 @@ func TestSelfTestHasEveryControl(t *testing.T) {
 		switch {
 		case sc.Recipe == "reference/mutex":
 			kept[sc.Group] = sc.Expect.Promise == scenario.Kept
-		case sc.Expect.Promise == scenario.Broken || sc.Expect.Liveness == scenario.Stuck:
+		case sc.Expect.Promise == scenario.Broken || sc.Expect.Liveness == scenario.Stuck || len(sc.Expect.Thresholds) > 0:
 			caught[sc.Recipe] = true
 			groups[sc.Group] = true
 		}

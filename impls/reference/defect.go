@@ -26,6 +26,9 @@ const (
 	// lostWakeup lets the waiters of a chosen attempt's release sleep until its lease
 	// would have ended.
 	lostWakeup
+	// endlessRequests asks in a loop, as long as it holds a lock, whether it does. It
+	// is the client's.
+	endlessRequests
 )
 
 // broken describes a control that is wrong on purpose.
@@ -46,5 +49,6 @@ func brokenOnes() []broken {
 		{falseLoss, "reference/broken-loss", "about 1 % of the timely releases are answered as too late"},
 		{falseBusy, "reference/broken-busy", "about 1 % of the attempts that find the lock free get one busy answer"},
 		{lostWakeup, "reference/broken-wakeup", "after about 1 % of the releases no waiter is granted the lock until the lease would have ended"},
+		{endlessRequests, "reference/broken-traffic", "a holder sends requests in a loop"},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/impls"
@@ -77,7 +78,9 @@ func (r recipe) Open(ctx context.Context, cfg impls.Config) (impls.Client, error
 		return nil, fmt.Errorf("draw the client's id: %w", err)
 	}
 	c.wire.dial, c.wire.path, c.wire.timeout = cfg.Dial, cfg.Addresses[0], cfg.Timeout
+	c.life, c.end = context.WithCancel(context.Background())
 	if err := c.wire.connect(ctx); err != nil {
+		c.end()
 		return nil, fmt.Errorf("open a reference client: %w", err)
 	}
 	return c, nil
@@ -87,6 +90,9 @@ type client struct {
 	cfg    impls.Config
 	defect defect
 	wire   wire
+	life   context.Context // until Close
+	end    context.CancelFunc
+	floods sync.WaitGroup
 }
 
 func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (impls.Hold, error) {
@@ -98,6 +104,10 @@ func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 	if st == statusBusy {
 		return nil, impls.ErrBusy
 	}
+	stop := func() {}
+	if c.defect == endlessRequests {
+		stop = c.flood(key)
+	}
 	return impls.NewLease(key, a, fence, start, impls.Leaser{
 		Clock: c.cfg.Clock,
 		TTL:   c.cfg.TTL,
@@ -105,6 +115,7 @@ func (c *client) TryAcquire(ctx context.Context, key string, a impls.Attempt) (i
 			return c.ask(ctx, &frame{op: opExtend, defect: c.defect, id: a, n: int64(c.cfg.TTL), key: key})
 		},
 		Free: func(ctx context.Context) error {
+			stop()
 			return c.ask(ctx, &frame{op: opRelease, defect: c.defect, id: a, key: key})
 		},
 	}), nil
@@ -118,7 +129,28 @@ func (c *client) Cleanup(ctx context.Context, key string, a impls.Attempt) error
 	return c.ask(ctx, &frame{op: opCleanup, id: a, key: key})
 }
 
-func (c *client) Close() error { return c.wire.close() }
+func (c *client) Close() error {
+	c.end()
+	c.floods.Wait()
+	return c.wire.close()
+}
+
+// flood sends requests that change nothing until stop or an error, over a connection
+// of its own.
+func (c *client) flood(key string) (stop func()) {
+	ctx, stop := context.WithCancel(c.life)
+	w := wire{dial: c.wire.dial, path: c.wire.path, timeout: c.wire.timeout}
+	_, _ = rand.Read(w.id[:]) // it never fails
+	c.floods.Go(func() {
+		for ctx.Err() == nil {
+			if _, _, err := w.call(ctx, &frame{op: opExtend, id: w.id, key: key}); err != nil {
+				break
+			}
+		}
+		_ = w.close()
+	})
+	return stop
+}
 
 // ask sends f: an extension, release or clean-up.
 func (c *client) ask(ctx context.Context, f *frame) error {

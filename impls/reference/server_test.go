@@ -205,3 +205,31 @@ func FuzzReadFrame(f *testing.F) {
 		}
 	})
 }
+
+// A holder of the control sends requests in a loop, and stops at its release.
+func TestEndlessRequests(t *testing.T) {
+	for _, r := range Recipes() {
+		s, cfg := serve(t, 1)
+		c, err := r.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := c.TryAcquire(t.Context(), "k", impls.Attempt{1})
+		if err != nil {
+			continue // another defect
+		}
+		floods := r.Info().ID == "reference/broken-traffic"
+		for floods && s.Counters()["extend"] < 100 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := h.Release(t.Context()); floods && err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := s.Counters()["extend"]; (n > 0) != floods {
+			t.Errorf("%s: %d requests during a hold", r.Info().ID, n)
+		}
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/impls"
 )
 
-// costs derives the cost of the acquires for the servers and the clients.
+// costs derives the cost of the lock for the servers and the clients.
 func (d *derivation) costs() {
 	r := &d.result
 	why := ""
@@ -17,56 +17,35 @@ func (d *derivation) costs() {
 	case r.Acquired == 0:
 		why = "no client acquired a lock within the window"
 	}
-	servers := why
-	switch {
-	case servers != "":
-	case d.samples.Shared != "":
-		servers = d.samples.Shared
-	case len(d.samples.Servers) == 0:
-		servers = "no server of its own served this scenario"
-	}
+	sent := d.sent()
+	servers := cmp.Or(why, sent.noServers)
 	counted := d.countedGrants()
 	if servers == "" && counted == 0 {
 		servers = "no client acquired a lock between the two readings of the servers' counters"
 	}
-	requests := servers
-	var sum, cpu int64
-	renewals := d.totals.renewed // of leases; the counters below have those of sessions
+	requests := cmp.Or(servers, sent.why)
+	renewals := d.totals.renewed + sent.renewals
 	if requests == "" {
-		counters, matched := false, false
-		for _, s := range d.samples.Servers {
-			cpu += s.CPUNS
-			counters = counters || len(s.Counters) > 0
-			for name, n := range s.Counters {
-				if d.info.Counts(name) {
-					matched = true
-					sum += n
-				}
-				if name == d.info.Renewals {
-					renewals += n
-				}
-			}
-		}
-		switch {
-		case !counters:
-			requests = "no server counts the requests of clients apart from those of other servers"
-		case !matched:
-			requests = "the servers count none of the requests that this recipe sends"
-		}
-	}
-	if requests == "" {
-		r.RequestsPerAcquire = ptr(float64(sum) / float64(counted))
+		r.RequestsPerAcquire = ptr(float64(sent.requests) / float64(counted))
 		if renewals > 0 || d.info.Renewals != "" {
 			r.RenewalsPerAcquire = ptr(float64(renewals) / float64(counted))
 		}
 	} else {
 		d.unmeasured("requests_per_acquire", "%s", requests)
 	}
+	if why := cmp.Or(sent.noServers, sent.none); why != "" {
+		d.unmeasured("requests_per_s", "%s", why)
+	} else {
+		r.RequestsPerSecond = ptr(float64(sent.requests+sent.renewals) / time.Duration(sent.over).Seconds())
+	}
 	if r.RenewalsPerAcquire == nil {
 		d.unmeasured("renewals_per_acquire", "%s", cmp.Or(requests, "no client renewed a lock, and the recipe names no counter of renewals"))
 	}
+	if servers == "" && sent.cpu == 0 {
+		servers = "the servers used too little CPU time to be measured"
+	}
 	if servers == "" {
-		r.ServerCPU = ptr(time.Duration(cpu).Seconds() / float64(counted) * 1000)
+		r.ServerCPU = ptr(time.Duration(sent.cpu).Seconds() / float64(counted) * 1000)
 	} else {
 		d.unmeasured("server_cpu_s_per_1000", "%s", servers)
 	}
@@ -87,6 +66,52 @@ func (d *derivation) costs() {
 	} else {
 		d.unmeasured("client_cpu_s_per_1000", "%s", why)
 	}
+}
+
+// sent is what the servers counted between two readings, over ns apart.
+type sent struct {
+	noServers string // why they counted nothing
+	why       string // why they counted none of the recipe's requests
+	none      string // why it is not known that there were none
+	requests  int64
+	renewals  int64 // of sessions
+	cpu, over int64
+}
+
+func (d *derivation) sent() (c sent) {
+	switch {
+	case !d.sampled:
+		c.noServers = d.died
+	case d.samples.Shared != "":
+		c.noServers = d.samples.Shared
+	case len(d.samples.Servers) == 0:
+		c.noServers = "no server of its own served this scenario"
+	}
+	if c.over = d.samples.CountedTo - d.samples.CountedFrom; d.samples.CountedFrom == 0 || c.over <= 0 {
+		c.over = d.samples.End - d.samples.Start
+	}
+	counters := false // some request was counted
+	c.none = "the servers count none of the requests that this recipe sends"
+	for _, s := range d.samples.Servers {
+		c.cpu += s.CPUNS
+		for name, n := range s.Counters {
+			counters = counters || n != 0
+			if d.info.Counts(name) {
+				c.none = ""
+				c.requests += n
+			}
+			if name == d.info.Renewals {
+				c.renewals += n
+			}
+		}
+	}
+	switch {
+	case !counters:
+		c.why = "no server counts the requests of clients apart from those of other servers"
+	case c.requests == 0:
+		c.why = "the servers count none of the requests that this recipe sends"
+	}
+	return c
 }
 
 func (d *derivation) workerCPU() int64 {

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ func TestCountersReadLate(t *testing.T) {
 	s.in.samples.CountedFrom, s.in.samples.CountedTo = start+1500*int64(ms), start+3500*int64(ms)
 	if r := s.result(); r.Acquired != 4 || r.RequestsPerAcquire == nil || *r.RequestsPerAcquire != 2 || *r.ServerCPU != 2 {
 		t.Errorf("%d acquired, requests %v, server CPU %v", r.Acquired, r.RequestsPerAcquire, r.ServerCPU)
+	}
+	if r := s.result(); *r.RequestsPerSecond != 2 {
+		t.Errorf("%v requests a second, want 4 in 2 s", *r.RequestsPerSecond)
 	}
 	s.in.samples.CountedFrom = start + 3100*int64(ms)
 	if r := s.result(); r.RequestsPerAcquire != nil || r.ServerCPU != nil || r.Unmeasured["requests_per_acquire"] == "" {
@@ -70,6 +74,31 @@ func TestRenewalsAreCounted(t *testing.T) {
 		r := s.result()
 		if r.RequestsPerAcquire == nil || *r.RequestsPerAcquire != 3 || r.RenewalsPerAcquire == nil || *r.RenewalsPerAcquire != c.want {
 			t.Errorf("%s: requests %v, renewals %v", c.bound, r.RequestsPerAcquire, r.RenewalsPerAcquire)
+		}
+	}
+}
+
+// Requests of a time without an acquire count as well, and that there were none is a
+// figure where the servers count them.
+func TestRequestsWithoutAnAcquire(t *testing.T) {
+	for _, tt := range []struct {
+		counters map[string]int64
+		want     string
+	}{
+		{map[string]int64{"set": 20, "eval": 20, "info": 5}, "4"},
+		{map[string]int64{"set": 0, "info": 5}, "0"},
+		{map[string]int64{"info": 5}, "none of the requests that this recipe sends"},
+	} {
+		s := newStory(leased(), 1)
+		s.in.samples.Servers = []scenario.ServerSample{{Node: "n", Counters: tt.counters}}
+		s.in.samples.CountedFrom, s.in.samples.CountedTo = start, start+10*sec
+		r := s.result()
+		got := r.Unmeasured["requests_per_s"]
+		if r.RequestsPerSecond != nil {
+			got = fmt.Sprint(*r.RequestsPerSecond)
+		}
+		if !strings.HasSuffix(got, tt.want) || r.RequestsPerAcquire != nil {
+			t.Errorf("%v: %s, want %s", tt.counters, got, tt.want)
 		}
 	}
 }

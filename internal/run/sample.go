@@ -91,8 +91,8 @@ func (s *sampler) compare(before, after account) {
 		}
 		grown := map[string]int64{}
 		for name, v := range now.counters {
-			if d := v - was.counters[name]; d != 0 {
-				grown[name] = d
+			if v != 0 { // one that did not grow shows that its requests are counted
+				grown[name] = v - was.counters[name]
 			}
 		}
 		s.growth = append(s.growth, scenario.ServerSample{Node: node, CPUNS: int64(now.cpu - was.cpu), Counters: grown})
@@ -113,6 +113,9 @@ func (s *sampler) read(ctx, during context.Context, at int64) (account, error) {
 		if a.err = s.ask(ctx, &a); s.servers.info.Environment == scenario.EnvDocker {
 			a.machineErr = cmp.Or(a.machineErr, a.err) // what others used could be a container's
 		}
+	case s.servers.reference != nil:
+		a.at = s.clock.Now()
+		a.nodes["controller"] = nodeAccount{counters: s.servers.reference.Counters()}
 	case s.servers.isExternal():
 		a.err = errors.New("external servers may count other clients' requests too")
 	}

@@ -22,7 +22,8 @@ type servers struct {
 	secure    *tls.Config // of tls
 	space     string      // see impls.Config
 	info      scenario.ClusterInfo
-	cluster   *cluster.Cluster // nil for the reference backend and external servers
+	cluster   *cluster.Cluster  // nil for the reference backend and external servers
+	reference *reference.Server // nil for other backends
 }
 
 // servers finds the scenario's cluster, or serves the reference lock itself.
@@ -34,7 +35,7 @@ func (r *runner) servers(i int, sc scenario.Scenario, info impls.Info) (servers,
 			return servers{}, nil, err
 		}
 		ci := scenario.ClusterInfo{Backend: info.Backend, Topology: sc.Topology, Environment: "controller", Product: "lockbench reference", Version: r.Version, Durability: "none (memory of the controller)"}
-		return servers{addresses: []string{path}, info: ci}, func() { _ = srv.Close() }, nil
+		return servers{addresses: []string{path}, info: ci, reference: srv}, func() { _ = srv.Close() }, nil
 	}
 	if e := r.externals[r.keys[i]]; e != nil {
 		s, err := visited(e, r.space())

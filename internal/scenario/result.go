@@ -103,12 +103,14 @@ type Result struct {
 	RequestsPerAcquire *float64 `json:"requests_per_acquire"`
 	// RenewalsPerAcquire are the requests that renewed leases. RequestsPerAcquire
 	// includes those of a lease (bound ttl), not those of a session.
-	RenewalsPerAcquire *float64  `json:"renewals_per_acquire,omitempty"`
-	ClientCPU          *float64  `json:"client_cpu_s_per_1000"` // CPU seconds of the workers per 1000 acquires
-	ServerCPU          *float64  `json:"server_cpu_s_per_1000"`
-	UnavailableNS      *int64    `json:"unavailable_ns"` // longest time without any grant while a client waited for one
-	RecoveryNS         *int64    `json:"recovery_ns"`    // from a fault's heal to the next grant, the longest
-	Arrivals           *Arrivals `json:"arrivals"`       // open loop only
+	RenewalsPerAcquire *float64 `json:"renewals_per_acquire,omitempty"`
+	// RequestsPerSecond counts both, whether or not a client acquired a lock meanwhile.
+	RequestsPerSecond *float64  `json:"requests_per_s,omitempty"`
+	ClientCPU         *float64  `json:"client_cpu_s_per_1000"` // CPU seconds of the workers per 1000 acquires
+	ServerCPU         *float64  `json:"server_cpu_s_per_1000"`
+	UnavailableNS     *int64    `json:"unavailable_ns"` // longest time without any grant while a client waited for one
+	RecoveryNS        *int64    `json:"recovery_ns"`    // from a fault's heal to the next grant, the longest
+	Arrivals          *Arrivals `json:"arrivals"`       // open loop only
 	// WokenPerRelease is how many waiting clients the server woke, for each
 	// release: 1 is what a queue needs, more is a herd. Null: the recipe polls.
 	WokenPerRelease *float64 `json:"woken_per_release"`

@@ -104,7 +104,7 @@ func filled() scenario.Document {
 			}},
 			Workers: 1, Clients: 1, DurationNS: 1, Acquired: 1, Failed: 1, Busy: 1, Unknown: 1, Settled: 1, Throughput: &f, TriesPerSecond: &f, PerSecond: []int64{1},
 			Acquire: latency, Response: latency, Release: latency, Handoff: latency, HoldNS: latency,
-			FairnessJain: &f, PerClientMin: &n, PerClientMax: &n, RequestsPerAcquire: &f, RenewalsPerAcquire: &f, ClientCPU: &f, ServerCPU: &f,
+			FairnessJain: &f, PerClientMin: &n, PerClientMax: &n, RequestsPerAcquire: &f, RenewalsPerAcquire: &f, RequestsPerSecond: &f, ClientCPU: &f, ServerCPU: &f,
 			UnavailableNS: &n, RecoveryNS: &n, Arrivals: &scenario.Arrivals{Arrived: 3, Completed: 1, Dropped: 1, InFlight: 1, PacerLateNS: 1},
 			WokenPerRelease: &f, OrderInversions: &n,
 			Takeover: &scenario.TakeoverTimes{

@@ -50,6 +50,7 @@ func metrics() map[string]Metric {
 		"throughput":           {unitRate, func(r Result) (float64, bool) { return optional(r.Throughput) }},
 		"fairness":             {unitNumber, func(r Result) (float64, bool) { return optional(r.FairnessJain) }},
 		"requests_per_acquire": {unitNumber, func(r Result) (float64, bool) { return optional(r.RequestsPerAcquire) }},
+		"requests_per_s":       {unitRate, func(r Result) (float64, bool) { return optional(r.RequestsPerSecond) }},
 		"unavailable":          {unitTime, func(r Result) (float64, bool) { return optional(r.UnavailableNS) }},
 		"recovery":             {unitTime, func(r Result) (float64, bool) { return optional(r.RecoveryNS) }},
 		"tries":                {unitRate, func(r Result) (float64, bool) { return optional(r.TriesPerSecond) }},
