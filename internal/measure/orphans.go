@@ -13,7 +13,7 @@ import (
 const orphan = "orphan"
 
 // orphans counts the keys that were left taken without a holder, or on some server
-// by an attempt that was over.
+// by an attempt that was over. None where not every key was looked at is no answer.
 func (d *derivation) orphans() {
 	p := d.samples.Probe
 	if p == nil {
@@ -37,13 +37,20 @@ func (d *derivation) orphans() {
 		keys[o.Key] = true
 		d.warning("%s was left taken without a holder: a client that requested it after all others had left did not acquire it within %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
 	}
-	d.result.Safety.Orphans = ptr(int64(len(keys)))
+	partly := ""
 	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
-		d.warning("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
+		partly = fmt.Sprintf("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
+		d.warning("%s", partly)
 	}
 	if p.Listed != nil && *p.Listed < p.Keys {
-		d.warning("of %d keys that were to be read on all servers for what attempts left, %d were", p.Keys, *p.Listed)
+		partly = fmt.Sprintf("of %d keys that were to be read on all servers for what attempts left, %d were", p.Keys, *p.Listed)
+		d.warning("%s", partly)
 	}
+	if len(keys) == 0 && partly != "" {
+		d.unmeasured("orphans", "%s", partly)
+		return
+	}
+	d.result.Safety.Orphans = ptr(int64(len(keys)))
 }
 
 // ending is the call after which an attempt certainly has nothing on any server; nil

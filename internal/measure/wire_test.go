@@ -160,6 +160,13 @@ func TestOrphans(t *testing.T) {
 	if r := s.result(); r.Safety.Orphans != nil || r.Unmeasured["orphans"] == "" {
 		t.Errorf("orphans without a probe: %v", r.Safety.Orphans)
 	}
+	none := 0
+	for _, partly := range []scenario.Probe{{Keys: 2, Free: 1}, {Keys: 2, Free: 2, Listed: &none}} {
+		s.in.samples.Probe = &partly
+		if r := s.result(); r.Safety.Orphans != nil || r.Unmeasured["orphans"] == "" {
+			t.Errorf("orphans of %+v: %v", partly, *r.Safety.Orphans)
+		}
+	}
 	s.in.samples.Probe = &scenario.Probe{Keys: 2, Free: 1, Orphans: []scenario.Orphan{{Key: 1, WaitedNS: 2 * sec, Why: "busy"}}}
 	r := s.result()
 	if r.Safety.Orphans == nil || *r.Safety.Orphans != 1 || !strings.Contains(strings.Join(r.Warnings, "\n"), "k1 was left taken") {
