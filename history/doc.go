@@ -8,7 +8,7 @@
 // guessing, and the export as JSON lines (WriteJSONL, ReadJSONL) and as EDN, as
 // Jepsen writes histories (WriteEDN, ReadEDN). A history larger than memory is
 // read key by key (ReadKeyed), and one that was made in memory is written by
-// Save.
+// Save. A Follower reads streams while they are written.
 //
 // It may import the standard library, golang.org/x and a compression library only:
 // everything else in lockbench stands above it.

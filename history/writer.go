@@ -271,6 +271,10 @@ func (w *Writer) slot(op *Op) ([]byte, error) {
 	return w.window[off : off+slotSize : off+slotSize], nil
 }
 
+// partPath is the file of a part of a stream after the first, which has the
+// stream's own path.
+func partPath(stream string, part int) string { return fmt.Sprintf("%s.%06d", stream, part) }
+
 // nextPart goes on in a new file, and leaves the old one to the Packer. After an
 // error the Writer is as before.
 func (w *Writer) nextPart() error {
@@ -279,7 +283,7 @@ func (w *Writer) nextPart() error {
 	}
 	next := *w
 	next.part++
-	next.path = fmt.Sprintf("%s.%06d", w.stream, next.part)
+	next.path = partPath(w.stream, next.part)
 	next.head.first = w.seq
 	next.file, next.window, next.at, next.size = nil, nil, 0, 0
 	next.next, next.ready = headerSize, headerSize

@@ -136,7 +136,7 @@ func (o opener) open(ctx context.Context, id uint32) (_ *client, err error) {
 			err = fmt.Errorf("open client %d: %w", id, errors.Join(err, c.close()))
 		}
 	}()
-	hist, err := history.Create(filepath.Join(s.Dir, fmt.Sprintf("client-%06d.lbh", id)), history.Options{
+	hist, err := history.Create(ClientFile(s.Dir, id), history.Options{
 		Client: id, Worker: s.Worker, Streams: s.Streams, Clock: o.load.clock, Packer: o.load.packer,
 	})
 	if err != nil {
@@ -187,4 +187,9 @@ func (c *client) close() error {
 		return fmt.Errorf("client %d: %w", c.id, err)
 	}
 	return nil
+}
+
+// ClientFile is the history file of a client, in the folder that a Spec names.
+func ClientFile(dir string, client uint32) string {
+	return filepath.Join(dir, fmt.Sprintf("client-%06d.lbh", client))
 }

@@ -21,7 +21,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,10 +51,6 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		if isTerminal(os.Stderr) {
-			fmt.Fprint(os.Stderr, "\r\x1b[K") // in place of the progress
-		}
-		fmt.Fprintln(os.Stderr, "lockbench: stopping and writing the report (press Ctrl-C again to stop at once)")
 		cancel()
 		<-signals
 		os.Exit(int(exitInterrupted))

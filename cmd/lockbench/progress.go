@@ -3,25 +3,33 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
-// progress prints the progress of a run on stderr: one line that is rewritten on a
-// terminal, otherwise one line per scenario.
+// progress prints the progress of a run on stderr: one line per scenario that is
+// done. On a terminal, lines below them are rewritten: how far the run is, and one
+// for each scenario that runs.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer
+	cursor   io.Writer // where the cursor of the terminal is moved
 	terminal bool
 	color    bool
-	names    int                // columns of the longest prefix
-	running  map[string]running // by the names of the scenarios
-	open     bool               // the terminal shows a line that will be rewritten
+	names    int                 // columns of the longest prefix
+	running  map[string]*running // by the names of the scenarios
+	shown    int                 // lines that will be rewritten
 
 	now         func() time.Time
 	started     time.Time
@@ -33,15 +41,21 @@ type progress struct {
 
 // running is a scenario that runs.
 type running struct {
-	prefix  string        // "[ 3/35] contended-redis-token-16c-r1"
-	elapsed time.Duration // of its load
+	prefix string // "[ 3/35] contended-redis-token-16c-r1"
+	at     run.Status
+	waits  *hdr.Histogram // of the grants in the window; nil: none yet
+	stale  int            // stale writes
 }
 
 // newProgress prints the plan in a line.
 func newProgress(w io.Writer, plan scenario.Resolved) *progress {
-	terminal := isTerminal(w)
+	terminal := isTerminal(w) && os.Getenv("TERM") != "dumb"
+	cursor := w
+	if f, ok := file(w); ok {
+		cursor = f
+	}
 	p := &progress{
-		w: w, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", running: map[string]running{},
+		w: w, cursor: cursor, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", running: map[string]*running{},
 		now: time.Now, started: time.Now(), total: len(plan.Scenarios), all: loadTime(plan.Scenarios), loads: map[string]time.Duration{}, unsafe: map[string]bool{},
 	}
 	counter := len(progressPrefix(len(plan.Scenarios), len(plan.Scenarios), ""))
@@ -61,47 +75,46 @@ func progressPrefix(i, n int, name string) string {
 func (p *progress) Note(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clear()
-	fmt.Fprintln(p.w, line)
+	p.print(line)
 }
 
 func (p *progress) Begin(i, n int, sc scenario.Scenario) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running[sc.Name] = running{prefix: progressPrefix(i, n, sc.Name)}
-	if p.terminal {
-		p.rewrite(p.status(sc.Name, ""))
-	}
+	p.running[sc.Name] = &running{prefix: progressPrefix(i, n, sc.Name)}
+	p.rewrite()
 }
 
-func (p *progress) Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64) {
-	if !p.terminal {
-		return
-	}
+func (p *progress) Tick(sc scenario.Scenario, at run.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.running[sc.Name]
-	at.elapsed = elapsed
-	p.running[sc.Name] = at
-	for _, other := range p.running {
-		if other.prefix < at.prefix {
-			return // of several that run at once, the line shows the first
-		}
-	}
-	text := fmt.Sprintf("%.1fs of %.1fs", elapsed.Seconds(), total.Seconds())
-	if elapsed > 0 {
-		text += ", " + rateText(float64(acquired)/elapsed.Seconds())
-	}
-	p.rewrite(p.status(sc.Name, text))
+	p.running[sc.Name].at = at
+	p.rewrite()
 }
 
-// status is the line of a running scenario: how far the run is and what was found,
-// then the scenario. The name is shortened where the terminal is narrow.
-func (p *progress) status(name, far string) string {
+// Call adds a call to the live figures of its scenario.
+func (p *progress) Call(sc scenario.Scenario, c *history.Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.running[sc.Name]
+	if c.Kind == history.KindWrite && c.Flags&history.FlagStale != 0 {
+		r.stale++
+	}
+	if c.Outcome != history.Held || c.Flags&(history.FlagWarmup|history.FlagDrain) != 0 {
+		return
+	}
+	if r.waits == nil {
+		r.waits = hdr.New(int64(time.Microsecond), int64(time.Hour), 2)
+	}
+	_ = r.waits.RecordValue(min(c.Return-c.Invoke, int64(time.Hour))) // no value is too large
+}
+
+// overall is how far the run is and what was found.
+func (p *progress) overall() string {
 	head := fmt.Sprintf("%d of %d done", p.done, p.total)
 	loaded := p.loaded
 	for _, r := range p.running {
-		loaded += r.elapsed
+		loaded += r.at.Elapsed
 	}
 	// The load so far took so long with all that comes around it.
 	if took := p.now().Sub(p.started); loaded > 0 && p.all > loaded {
@@ -111,28 +124,60 @@ func (p *progress) status(name, far string) string {
 	if n := len(p.unsafe); n > 0 {
 		head += ", " + p.paint(red, fmt.Sprintf("%d unsafe", n))
 	}
-	if others := len(p.running) - 1; others > 0 {
-		far += fmt.Sprintf(" (and %d more)", others)
+	return head
+}
+
+// live is the line of a running scenario. Its name is shortened where the terminal
+// is narrow.
+func (p *progress) live(name string, r *running, width int) string {
+	words := []string{}
+	if r.at.Total > 0 {
+		words = append(words, fmt.Sprintf("%.1fs of %.1fs", r.at.Elapsed.Seconds(), r.at.Total.Seconds()))
 	}
-	room := columns(p.w, 80) - 1 - visibleLen(head) - len(": ") - len(" ") - len(far)
-	if room < len(name) {
+	if r.at.Elapsed > 0 {
+		words = append(words, rateText(float64(r.at.Acquired)/r.at.Elapsed.Seconds()))
+	}
+	if r.waits != nil {
+		words = append(words, "p99 "+threeDigits(time.Duration(r.waits.ValueAtQuantile(99))))
+	}
+	if r.at.DoubleHolds > 0 {
+		words = append(words, p.paint(red, plural(r.at.DoubleHolds, "double hold")))
+	}
+	if r.stale > 0 {
+		words = append(words, p.paint(red, plural(r.stale, "stale write")))
+	}
+	far := strings.Join(words, ", ")
+	if room := width - visibleLen(far) - len("   "); room < len(name) {
 		name = name[:max(0, room-1)] + "…"
 	}
-	return strings.TrimRight(head+": "+name+" "+far, " ")
+	return strings.TrimRight("  "+name+" "+far, " ")
+}
+
+func threeDigits(d time.Duration) string {
+	unit := time.Nanosecond
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (p *progress) Violation(sc scenario.Scenario, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clear()
 	p.unsafe[sc.Name] = true
-	fmt.Fprintf(p.w, "%s: %s\n", p.running[sc.Name].prefix, p.paint(red, what))
+	p.print(p.running[sc.Name].prefix + ": " + p.paint(red, what))
 }
 
 func (p *progress) Done(r scenario.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clear()
 	at := p.running[r.Name]
 	delete(p.running, r.Name)
 	p.done++
@@ -145,9 +190,10 @@ func (p *progress) Done(r scenario.Result) {
 		p.unsafe[r.Name] = true
 	}
 	if r.Status == scenario.StatusInterrupted && r.Acquired == 0 {
+		p.rewrite()
 		return // it did not begin; the report lists it
 	}
-	fmt.Fprintf(p.w, "%-*s %s\n", p.names, at.prefix, p.outcome(r))
+	p.print(fmt.Sprintf("%-*s %s", p.names, at.prefix, p.outcome(r)))
 }
 
 // outcome summarises a result.
@@ -234,15 +280,43 @@ func (p *progress) paint(color, s string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-// rewrite replaces the current line. It cuts the line at the width of the terminal:
-// a wrapped line could not be replaced.
-func (p *progress) rewrite(line string) {
-	if width := columns(p.w, 80); visibleLen(line) >= width {
-		plain := []rune(stripColor(line))
-		line = string(plain[:max(0, width-1)])
+// print prints a line above those that are rewritten.
+func (p *progress) print(line string) {
+	p.clear()
+	fmt.Fprintln(p.w, line)
+	p.rewrite()
+}
+
+// rewrite replaces the lines of the running scenarios. It cuts them at the width of
+// the terminal, and leaves some out where it is low: lines that wrapped or scrolled
+// could not be replaced. The cursor stands below them, where the terminal also
+// shows the keys of Ctrl-C.
+func (p *progress) rewrite() {
+	if !p.terminal {
+		return
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
-	p.open = true
+	p.clear()
+	var text strings.Builder
+	if len(p.running) > 0 {
+		width, rows := columns(p.w, 80)-1, height(p.w, 24)
+		names := slices.SortedFunc(maps.Keys(p.running), func(a, b string) int { return strings.Compare(p.running[a].prefix, p.running[b].prefix) })
+		lines := []string{p.overall()}
+		if room := max(1, rows-3); len(names) > room {
+			lines[0] += fmt.Sprintf(" (%d more running)", len(names)-room)
+			names = names[:room]
+		}
+		for _, name := range names {
+			lines = append(lines, p.live(name, p.running[name], width))
+		}
+		for _, line := range lines {
+			if visibleLen(line) > width {
+				line = string([]rune(stripColor(line))[:max(0, width)])
+			}
+			text.WriteString(line + "\n")
+		}
+		p.shown = len(lines)
+	}
+	fmt.Fprint(p.w, text.String())
 }
 
 // stripColor removes what paint adds.
@@ -252,9 +326,11 @@ func stripColor(s string) string {
 
 func visibleLen(s string) int { return utf8.RuneCountInString(stripColor(s)) }
 
+// clear removes the lines that are rewritten. The guard of the output lets no
+// sequence pass that moves the cursor, for a name could contain it.
 func (p *progress) clear() {
-	if p.open {
-		fmt.Fprint(p.w, "\r\x1b[K")
-		p.open = false
+	if p.shown > 0 {
+		fmt.Fprintf(p.cursor, "\r\x1b[%dA\x1b[J", p.shown)
+		p.shown = 0
 	}
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/lockbench/lockbench/history"
+	"github.com/lockbench/lockbench/internal/run"
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
@@ -52,52 +56,105 @@ func TestProgressSmallNumbers(t *testing.T) {
 	}
 }
 
-// The line of a terminal says how far the run is, and fits 80 columns.
-func TestProgressLine(t *testing.T) {
+// The lines of a terminal are how far the run is, and one for each scenario that
+// runs. They fit the terminal, and nothing else remains of them.
+func TestProgressLines(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	long := "contended-" + strings.Repeat("x", 80)
 	var plan scenario.Resolved
 	for _, name := range []string{"first", long, "third"} {
 		plan.Scenarios = append(plan.Scenarios, scenario.Scenario{Name: name, Warmup: scenario.Duration(2 * time.Second), Duration: scenario.Duration(8 * time.Second)})
 	}
+	first, second, third := plan.Scenarios[0], plan.Scenarios[1], plan.Scenarios[2]
 	var out bytes.Buffer
 	p := newProgress(&out, plan)
 	p.terminal, p.color = true, true
-	// last is the line that the terminal shows.
-	last := func() string {
-		text := out.String()
-		return stripColor(text[strings.LastIndexAny(text, "\r\n")+1:])
-	}
-	check := func(want string) {
+	out.Reset()
+	check := func(want ...string) {
 		t.Helper()
-		if got := strings.TrimPrefix(last(), "\x1b[K"); got != want || utf8.RuneCountInString(got) >= 80 {
-			t.Errorf("the line is %q (%d columns), want %q", got, utf8.RuneCountInString(got), want)
+		got := terminalLines(out.String())
+		if !slices.Equal(got, want) {
+			t.Errorf("the terminal shows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		for _, line := range got {
+			if n := utf8.RuneCountInString(line); n >= columns(&out, 0) && !strings.HasPrefix(line, "[") { // what stays may wrap
+				t.Errorf("%d columns: %q", n, line)
+			}
 		}
 	}
 	at := p.started
 	p.now = func() time.Time { return at }
-	p.Begin(1, 3, plan.Scenarios[0])
-	check("0 of 3 done: first")
+	p.Begin(1, 3, first)
+	check("0 of 3 done", "  first")
 	at = at.Add(7 * time.Second)
-	p.Tick(plan.Scenarios[0], 5*time.Second, 10*time.Second, 100)
-	check("0 of 3 done, 35s left: first 5.0s of 10.0s, 20/s")
-	p.Violation(plan.Scenarios[0], "two clients hold k0")
-	check("")
+	p.Tick(first, run.Status{Elapsed: 5 * time.Second, Total: 10 * time.Second, Acquired: 100})
+	check("0 of 3 done, 35s left", "  first 5.0s of 10.0s, 20/s")
+	p.Call(first, &history.Call{Kind: history.KindAcquire, Outcome: history.Held, Invoke: 1, Return: 1 + int64(time.Second), Flags: history.FlagWarmup})
+	p.Call(first, &history.Call{Kind: history.KindAcquire, Outcome: history.Failed, Invoke: 1, Return: 1 + int64(time.Second)})
+	p.Call(first, &history.Call{Kind: history.KindAcquire, Outcome: history.Held, Invoke: 1, Return: 1 + int64(2*time.Millisecond)})
+	p.Call(first, &history.Call{Kind: history.KindWrite, Outcome: history.Accepted, Invoke: 1, Return: 2, Flags: history.FlagStale})
+	p.Violation(first, "two clients hold k0")
+	p.Tick(first, run.Status{Elapsed: 5 * time.Second, Total: 10 * time.Second, Acquired: 100, DoubleHolds: 2})
+	lines := []string{"[1/3] first: two clients hold k0", "0 of 3 done, 35s left, 1 unsafe", "  first 5.0s of 10.0s, 20/s, p99 2.01ms, 2 double holds, 1 stale write"}
+	check(lines...)
+	if !strings.Contains(out.String(), "\x1b[31m2 double holds\x1b[0m") {
+		t.Error("violations are not red")
+	}
 	at = at.Add(5 * time.Second)
-	p.Done(scenario.Result{Name: "first", Status: scenario.StatusDone})
-	check("")
-	p.Begin(2, 3, plan.Scenarios[1])
-	p.Begin(3, 3, plan.Scenarios[2])
-	p.Tick(plan.Scenarios[1], 0, 10*time.Second, 0)
-	check("1 of 3 done, 24s left, 1 unsafe: contended-xxxxxxxx… 0.0s of 10.0s (and 1 more)")
-	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 0)
-	check("1 of 3 done, 24s left, 1 unsafe: contended-xxxxxxxx… 0.0s of 10.0s (and 1 more)")
-	p.Done(scenario.Result{Name: long, Status: scenario.StatusMissing})
-	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 12)
-	check("2 of 3 done, 4s left, 1 unsafe: third 5.0s of 10.0s, 2.4/s")
-	t.Setenv("COLUMNS", "30")
-	p.Tick(plan.Scenarios[2], 5*time.Second, 10*time.Second, 12)
-	if got := last(); utf8.RuneCountInString(strings.TrimPrefix(got, "\x1b[K")) >= 30 {
-		t.Errorf("too long for 30 columns: %q", got)
+	p.Done(scenario.Result{Name: "first", Status: scenario.StatusMissing})
+	lines = []string{lines[0], terminalLines(out.String())[1]} // the outcome: TestProgressColumns
+	check(lines...)
+	p.loaded = 10 * time.Second
+	p.all = 30 * time.Second
+	p.Begin(2, 3, second)
+	p.Begin(3, 3, third)
+	p.Tick(second, run.Status{Total: 10 * time.Second})
+	p.Tick(third, run.Status{Elapsed: 5 * time.Second, Total: 10 * time.Second, Acquired: 12})
+	check(append(lines, "1 of 3 done, 12s left, 1 unsafe", "  contended-"+strings.Repeat("x", 52)+"… 0.0s of 10.0s", "  third 5.0s of 10.0s, 2.4/s")...)
+	p.Note("stopping") // as Ctrl-C does
+	lines = append(lines, "stopping")
+	p.Done(scenario.Result{Name: long, Status: scenario.StatusInterrupted})
+	check(append(lines, "2 of 3 done, 4s left, 1 unsafe", "  third 5.0s of 10.0s, 2.4/s")...)
+	p.Done(scenario.Result{Name: "third", Status: scenario.StatusInterrupted})
+	check(lines...)
+	out.Reset()
+	t.Setenv("COLUMNS", "20")
+	p.Begin(3, 3, third)
+	p.Tick(third, run.Status{Elapsed: 5 * time.Second, Total: 10 * time.Second, Acquired: 12})
+	check("3 of 3 done, 1 unsa", "  … 5.0s of 10.0s, ")
+}
+
+// terminalLines is what a terminal shows after a text that moves the cursor up over
+// whole lines and clears all below.
+func terminalLines(text string) []string {
+	shown := []string{}
+	for _, line := range strings.SplitAfter(text, "\n") {
+		for strings.HasPrefix(line, "\r\x1b[") {
+			up, rest, _ := strings.Cut(line[len("\r\x1b["):], "A\x1b[J")
+			n, err := strconv.Atoi(up)
+			if err != nil || n > len(shown) {
+				return append(shown, "wrong sequence: "+strconv.Quote(line))
+			}
+			shown, line = shown[:len(shown)-n], rest
+		}
+		if line != "" {
+			shown = append(shown, stripColor(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	return shown
+}
+
+// Output that is no terminal has plain lines, and none for each moment.
+func TestProgressPlain(t *testing.T) {
+	var plan scenario.Resolved
+	plan.Scenarios = []scenario.Scenario{{Name: "only"}}
+	var out bytes.Buffer
+	p := newProgress(&out, plan)
+	p.Begin(1, 1, plan.Scenarios[0])
+	p.Tick(plan.Scenarios[0], run.Status{Elapsed: time.Second, Total: time.Second, Acquired: 1})
+	p.Violation(plan.Scenarios[0], "two clients hold k0")
+	p.Done(scenario.Result{Name: "only", Status: scenario.StatusMissing})
+	if got := out.String(); strings.ContainsAny(got, "\r\x1b") || strings.Count(got, "\n") != 3 {
+		t.Errorf("%q", got)
 	}
 }

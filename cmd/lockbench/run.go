@@ -213,8 +213,20 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {
-		opt.Progress = newProgress(a.stderr, plan.Resolved)
+		p := newProgress(a.stderr, plan.Resolved)
+		if opt.Progress = p; p.terminal {
+			opt.Calls = p.Call
+		}
 	}
+	stop := context.AfterFunc(ctx, func() {
+		const line = "lockbench: stopping and writing the report (press Ctrl-C again to stop at once)"
+		if opt.Progress != nil {
+			opt.Progress.Note(line)
+		} else {
+			fmt.Fprintln(a.stderr, line)
+		}
+	})
+	defer stop()
 	outcome, err := run.Run(ctx, opt)
 	if err != nil {
 		return outcome, err

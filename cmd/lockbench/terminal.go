@@ -40,6 +40,16 @@ func columns(w any, otherwise int) int {
 	return otherwise
 }
 
+// height is the number of rows of a terminal, else a default.
+func height(w any, otherwise int) int {
+	if f, ok := file(w); ok {
+		if _, n, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return otherwise
+}
+
 // file is the file that a guarded writer writes to.
 func file(w any) (*os.File, bool) {
 	if guard, ok := w.(*printable.Writer); ok {

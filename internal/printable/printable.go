@@ -71,7 +71,7 @@ func quote(b interface{ WriteString(string) (int, error) }, r rune) {
 }
 
 // Writer passes text on, and quotes hidden characters other than tabs, line ends and
-// the sequences of lockbench's own colours and progress.
+// the sequences of lockbench's own colours.
 type Writer struct {
 	to   io.Writer
 	rest []byte // the beginning of a letter
@@ -84,7 +84,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 func (w *Writer) Unwrap() io.Writer { return w.to }
 
 // own are the sequences that lockbench writes itself.
-var own = [][]byte{[]byte("\t"), []byte("\n"), []byte("\r\x1b[K"), []byte("\x1b[0m"), []byte("\x1b[1m"), []byte("\x1b[2m"), []byte("\x1b[31m"), []byte("\x1b[32m"), []byte("\x1b[33m")}
+var own = [][]byte{[]byte("\t"), []byte("\n"), []byte("\x1b[0m"), []byte("\x1b[1m"), []byte("\x1b[2m"), []byte("\x1b[31m"), []byte("\x1b[32m"), []byte("\x1b[33m")}
 
 // Write is io.Writer's.
 func (w *Writer) Write(p []byte) (int, error) {

@@ -81,8 +81,12 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	wg.Go(func() {
 		kills, faultErr = r.schedule(sc, s, faults, window, end).Run(during)
 	})
-	wg.Go(func() { r.reportProgress(during, sc, s.board, start, end, stop) })
-	wg.Go(func() { r.watch(during, sc, boardClients{s.board, s.pool, sc.Clients}, window) })
+	var doubleHolds atomic.Int64
+	wg.Go(func() { r.reportProgress(during, sc, s.board, &doubleHolds, start, end, stop) })
+	wg.Go(func() { r.watch(during, sc, boardClients{s.board, s.pool, sc.Clients}, window, &doubleHolds) })
+	if r.Calls != nil {
+		wg.Go(func() { r.follow(during, sc, filepath.Join(dir, scenario.DirClients)) })
+	}
 
 	// A worker ends the load by itself; how long it may then take to leave its
 	// locks depends on the lease, for the clean-up of an unknown acquire waits
@@ -113,7 +117,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 
 // reportProgress reports progress until ctx ends, and stops the load when it has
 // shown enough.
-func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board *workloads.Board, start, end int64, stop func()) {
+func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board *workloads.Board, doubleHolds *atomic.Int64, start, end int64, stop func()) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
@@ -123,7 +127,7 @@ func (r *runner) reportProgress(ctx context.Context, sc scenario.Scenario, board
 		case <-t.C:
 			elapsed := min(max(r.clock.Now()-start, 0), end-start)
 			acquired := board.Acquired()
-			r.Progress.Tick(sc, time.Duration(elapsed), time.Duration(end-start), acquired)
+			r.Progress.Tick(sc, Status{time.Duration(elapsed), time.Duration(end - start), acquired, int(doubleHolds.Load())})
 			if inWindow := elapsed > int64(sc.Warmup); inWindow && r.enough != nil && r.enough(sc, acquired) {
 				stop()
 				return

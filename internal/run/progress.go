@@ -13,9 +13,8 @@ type Progress interface {
 	Note(line string)
 	// Begin announces the i-th of n scenarios.
 	Begin(i, n int, sc scenario.Scenario)
-	// Tick comes several times a second while clients work: how far the
-	// scenario is, and how many locks were acquired, warm-up included.
-	Tick(sc scenario.Scenario, elapsed, total time.Duration, acquired uint64)
+	// Tick comes several times a second while clients work.
+	Tick(sc scenario.Scenario, at Status)
 	// Violation reports a key that two clients hold, while they do: the first few
 	// of a scenario. Done reports everything else.
 	Violation(sc scenario.Scenario, what string)
@@ -23,11 +22,18 @@ type Progress interface {
 	Done(r scenario.Result)
 }
 
+// Status is how far a scenario is.
+type Status struct {
+	Elapsed, Total time.Duration // of its load
+	Acquired       uint64        // grants so far, warm-up included
+	DoubleHolds    int           // seen so far; the check at the end finds all
+}
+
 // Silent is a Progress that does nothing.
 type Silent struct{}
 
-func (Silent) Note(string)                                                  {}
-func (Silent) Begin(int, int, scenario.Scenario)                            {}
-func (Silent) Tick(scenario.Scenario, time.Duration, time.Duration, uint64) {}
-func (Silent) Violation(scenario.Scenario, string)                          {}
-func (Silent) Done(scenario.Result)                                         {}
+func (Silent) Note(string)                         {}
+func (Silent) Begin(int, int, scenario.Scenario)   {}
+func (Silent) Tick(scenario.Scenario, Status)      {}
+func (Silent) Violation(scenario.Scenario, string) {}
+func (Silent) Done(scenario.Result)                {}

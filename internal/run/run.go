@@ -49,6 +49,10 @@ type Options struct {
 	// NotTried is what a budget left out, for the record.
 	NotTried []scenario.NotTried
 
+	// Calls receives every call of the clients about a second after it ended, of
+	// each scenario from one goroutine; nil: the files are not read meanwhile.
+	Calls func(sc scenario.Scenario, c *history.Call)
+
 	// enough ends the load of a scenario once it returns true. Tests set it, so
 	// that they wait for what they look for, and not for a time.
 	enough func(sc scenario.Scenario, acquired uint64) bool

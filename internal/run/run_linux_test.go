@@ -218,10 +218,10 @@ type onTick struct {
 	do func(acquired uint64)
 }
 
-func (p *onTick) Tick(_ scenario.Scenario, _, _ time.Duration, acquired uint64) {
+func (p *onTick) Tick(_ scenario.Scenario, at Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.do(acquired)
+	p.do(at.Acquired)
 }
 
 // nothingIn checks that no live run's folder is left.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
@@ -17,14 +18,15 @@ const look = 20 * time.Millisecond
 // maxReported bounds the double holds that are reported while a scenario runs.
 const maxReported = 3
 
-// watch reports double holds while the clients work. It is for the user at the
+// watch counts double holds in seen, and reports double holds while the clients work. It is for the user at the
 // screen: the check at the end judges the history, which also has the holds that
 // were too short for a look, and all other violations.
-func (r *runner) watch(ctx context.Context, sc scenario.Scenario, clients boardClients, window int64) {
+func (r *runner) watch(ctx context.Context, sc scenario.Scenario, clients boardClients, window int64, seen *atomic.Int64) {
 	t := time.NewTicker(look)
 	defer t.Stop()
-	var before, reported []workloads.DoubleHold
-	for len(reported) < maxReported {
+	var before []workloads.DoubleHold
+	counted := map[workloads.DoubleHold]bool{}
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -34,9 +36,11 @@ func (r *runner) watch(ctx context.Context, sc scenario.Scenario, clients boardC
 		for _, d := range found {
 			// A client holds a little shorter than the board shows if it was killed,
 			// or if a renewal found the lock lost: two looks must agree.
-			if slices.Contains(before, d) && !slices.Contains(reported, d) && clients.lives(d.First.Client) && clients.lives(d.Second.Client) {
-				reported = append(reported, d)
-				r.Progress.Violation(sc, doubleHoldText(d, window))
+			if slices.Contains(before, d) && !counted[d] && clients.lives(d.First.Client) && clients.lives(d.Second.Client) {
+				counted[d] = true
+				if seen.Add(1) <= maxReported {
+					r.Progress.Violation(sc, doubleHoldText(d, window))
+				}
 			}
 		}
 		before = found
