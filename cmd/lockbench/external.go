@@ -18,12 +18,15 @@ import (
 type externalFlags struct {
 	config    string
 	passwords []string
-	loaded    *external.Config // nil: no configuration is given
+	// allowDestructive permits faults on the servers themselves.
+	allowDestructive bool
+	loaded           *external.Config // nil: no configuration is given
 }
 
 func (f *externalFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.config, "config", "", "with --env external: the file that names the servers")
 	fl.StringArrayVar(&f.passwords, "password", nil, "read a password: BACKEND=env:NAME or BACKEND=file:PATH")
+	fl.BoolVar(&f.allowDestructive, "allow-destructive", false, "permit faults on pinned and marked servers (see docs/external.md)")
 }
 
 // load reads the servers of the user's, if a configuration is given. The topology
@@ -32,6 +35,9 @@ func (f *externalFlags) load(cmd *cobra.Command, args, recipes []string) error {
 	if f.config == "" {
 		if len(f.passwords) > 0 {
 			return usage(errors.New("--password needs --config FILE, which names the servers"))
+		}
+		if f.allowDestructive {
+			return usage(errors.New("--allow-destructive needs --config FILE, which names the servers"))
 		}
 		return nil
 	}

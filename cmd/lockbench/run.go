@@ -209,7 +209,7 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 	}
 	opt := run.Options{
 		Suite: plan.Suite, Seed: plan.Seed, Scenarios: plan.Scenarios, Out: f.out, Version: version().Short(),
-		Binaries: binaries, External: f.external.loaded, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
+		Binaries: binaries, External: f.external.loaded, AllowDestructive: f.external.allowDestructive, Images: images, Helper: []string{self, "in-container"}, Find: find, Worker: []string{self, "worker"}, Watchdog: []string{self, "watchdog"}, Parallel: plan.parallel, MaxDisk: plan.maxDisk,
 		Known: plan.known, NotTried: plan.notTried,
 	}
 	if !f.quiet {

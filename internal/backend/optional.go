@@ -140,6 +140,31 @@ type Guest interface {
 	Remove(ctx context.Context, c *Cluster, run string, keys []string) error
 }
 
+// Marker is the key or the table by which the owner of external servers permits
+// faults on them. lockbench never creates it.
+const Marker = "allow_lockbench_faults"
+
+// SessionCloser is a guest whose servers list the connections of clients, and can
+// be asked to close some of them.
+type SessionCloser interface {
+	Guest
+	// Sessions lists all connections of clients, without the one that asks and
+	// those of other servers. It fails if the account may not see all of them.
+	Sessions(ctx context.Context, n *Node) ([]Session, error)
+	// CloseSessions asks the server to close connections by their ids, and returns
+	// how many it accepted to close.
+	CloseSessions(ctx context.Context, n *Node, ids []string) (closed int, err error)
+	// Marked reports whether the server has the Marker.
+	Marked(ctx context.Context, n *Node) (bool, error)
+}
+
+// Session is a client's connection to a server.
+type Session struct {
+	ID   string
+	From string // the user and the host, as the server reports them
+	Own  bool   // the same user and host as those of the connection that asks
+}
+
 // Identity is what a server reports about itself. What it does not is empty.
 type Identity struct {
 	Product, Version string

@@ -17,12 +17,17 @@ import (
 // ErrExternal: a server of the user's cannot be used.
 var ErrExternal = errors.New("an external server cannot be used")
 
-// External are servers that lockbench did not start. It reads what they are and
-// removes what it created; faults and restarts are not possible.
+// External are servers that lockbench did not start. It reads what they are,
+// removes what it created, and closes its clients' connections if that is
+// permitted; other faults and restarts are not possible.
 type External struct {
 	Addresses []string
 	Account   impls.Account
 	TLS       *impls.TLS
+	// AllowDestructive and Pinned, the identities by address, permit faults on the
+	// servers (see Permit).
+	AllowDestructive bool
+	Pinned           []string
 
 	guest   backend.Guest
 	servers *backend.Cluster

@@ -44,6 +44,8 @@ type Servers struct {
 	PasswordFile string   `yaml:"password_file,omitempty"`
 	PasswordEnv  string   `yaml:"password_env,omitempty"`
 	TLS          *TLS     `yaml:"tls,omitempty"`
+	// Identities are, by address, those that permit faults on the servers.
+	Identities []string `yaml:"identities,omitempty"`
 
 	// Account and Security are the logins and certificates that were read.
 	Account  impls.Account `yaml:"-"`

@@ -69,6 +69,8 @@ func (r *runner) unableTo(sc scenario.Scenario, f scenario.Fault, s servers) err
 		return errors.New("the run has no network of its own, in which the kernel could drop packets: start it with lockbench run")
 	case s.cluster != nil && kind.About().Needs != "":
 		return s.cluster.Can(kind.About().Needs)
+	case s.isExternal() && !kind.OnClient():
+		return externalServers{s.external}.Can(kind.About().Needs)
 	case s.cluster != nil || s.isExternal():
 		return nil
 	case !kind.OnClient():

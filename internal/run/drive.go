@@ -37,8 +37,11 @@ func (r *runner) schedule(sc scenario.Scenario, s stage, log *chaos.Log, window,
 		Wires: s.network, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
 		Takeover: sc.Workload.Kind == scenario.Takeover,
 	}
-	if s.servers.cluster != nil { // a nil *Cluster would be a non-nil interface
+	switch { // a nil *Cluster would be a non-nil interface
+	case s.servers.cluster != nil:
 		schedule.Servers = clusterServers{s.servers.cluster}
+	case s.servers.external != nil:
+		schedule.Servers = externalServers{s.servers.external}
 	}
 	return schedule
 }

@@ -39,9 +39,15 @@ func (r *runner) visit(ctx context.Context, n need) (_ *cluster.External, why st
 	}
 	ctx, cancel := context.WithTimeout(ctx, visitLimit)
 	defer cancel()
-	e, err := cluster.Visit(ctx, n.key.backend, n.key.topology, cluster.External{Addresses: s.Addresses, Account: s.Account, TLS: s.Security})
+	e, err := cluster.Visit(ctx, n.key.backend, n.key.topology, cluster.External{Addresses: s.Addresses, Account: s.Account, TLS: s.Security,
+		AllowDestructive: r.AllowDestructive, Pinned: s.Identities})
 	if err != nil {
 		return nil, "", err
+	}
+	if r.hurts(n.key) {
+		if err := e.Permit(ctx); err != nil {
+			return nil, "", err
+		}
 	}
 	at := placeOf(n.key.backend, s)
 	for _, left := range leftOvers(filepath.Dir(r.sup.Dir()), at) {
@@ -66,6 +72,16 @@ func (r *runner) visit(ctx context.Context, n need) (_ *cluster.External, why st
 	info := e.Info()
 	r.Progress.Note(fmt.Sprintf("%s %s at %v (%s, external)", info.Product, info.Version, e.Addresses, info.Topology))
 	return e, "", nil
+}
+
+// hurts reports whether a scenario has a fault that hits these servers.
+func (r *runner) hurts(key clusterKey) bool {
+	for i, sc := range r.Scenarios {
+		if r.keys[i] == key && hurtsServers(sc) {
+			return true
+		}
+	}
+	return false
 }
 
 // tryOut acquires and releases one lock, so that a missing privilege is found
@@ -102,7 +118,7 @@ func (r *runner) tryOut(ctx context.Context, key clusterKey, e *cluster.External
 // visited are the servers of a scenario's clients.
 func visited(e *cluster.External, space string) (servers, error) {
 	secure, err := e.TLS.Config()
-	return servers{addresses: e.Addresses, account: e.Account, tls: e.TLS, secure: secure, space: space, info: e.Info()}, err
+	return servers{addresses: e.Addresses, account: e.Account, tls: e.TLS, secure: secure, space: space, info: e.Info(), external: e}, err
 }
 
 // isExternal reports whether the servers are the user's.

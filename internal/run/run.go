@@ -33,11 +33,14 @@ type Options struct {
 	Images    map[string]string // the same of images of containers
 	Helper    []string          // see cluster.Containers
 	External  *external.Config  // the servers of scenarios in the environment external; nil: there are none
-	Find      func(id string) (impls.Recipe, bool)
-	Worker    []string // the command that starts a worker process
-	Watchdog  []string // the command that starts the run's watchdog, see supervise.Run.Watch; nil: it has none
-	Progress  Progress // nil: Silent
-	Temp      string   // where servers keep their data; "": the system's choice
+	// AllowDestructive permits faults on external servers whose identities External
+	// has, if they meet the other conditions (see cluster.External).
+	AllowDestructive bool
+	Find             func(id string) (impls.Recipe, bool)
+	Worker           []string // the command that starts a worker process
+	Watchdog         []string // the command that starts the run's watchdog, see supervise.Run.Watch; nil: it has none
+	Progress         Progress // nil: Silent
+	Temp             string   // where servers keep their data; "": the system's choice
 	// Parallel is how many scenarios may run side by side, each on servers of its
 	// own; 0 and 1: none beside another. Figures of speed mean little then.
 	Parallel int

@@ -24,6 +24,7 @@ type servers struct {
 	info      scenario.ClusterInfo
 	cluster   *cluster.Cluster  // nil for the reference backend and external servers
 	reference *reference.Server // nil for other backends
+	external  *cluster.External // nil for all others
 }
 
 // servers finds the scenario's cluster, or serves the reference lock itself.

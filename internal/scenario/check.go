@@ -57,11 +57,12 @@ func check(sc Scenario, r RecipeFacts, known bool, origin []int) []finding {
 }
 
 // checkExternal rejects what needs servers that lockbench started. Faults on the
-// clients' side are left: their processes, their clocks, their own connections.
+// clients' side are left: their processes, their clocks, their own connections; and
+// those that a server's own commands do, which the user has to allow.
 func checkExternal(f *findings, sc Scenario, actions Actions, origin []int) {
 	for i, fault := range sc.Faults {
-		if k, ok := actions.Parse(fault.Kind); ok && !k.OnClient() {
-			f.add(fmt.Sprintf("faults[%d].kind", from(origin, i)), "use process, whose servers lockbench starts itself, or a fault on a holder, waiter or client",
+		if k, ok := actions.Parse(fault.Kind); ok && !k.OnClient() && k.About().Needs != AbilityClose {
+			f.add(fmt.Sprintf("faults[%d].kind", from(origin, i)), "use process, whose servers lockbench starts itself; or node:1-close, or a fault on a holder, waiter or client",
 				"%s hits servers, and those of the environment external are not lockbench's to hurt", fault.Kind)
 		}
 	}

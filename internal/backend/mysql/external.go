@@ -18,12 +18,12 @@ func (Backend) External() []string { return []string{"single"} }
 
 // Identify: MySQL has a uuid, MariaDB has none.
 func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identity, err error) {
-	all, err := askPairs(ctx, n, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', 'hostname', 'read_only')")
+	all, err := askPairs(ctx, n, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', 'hostname', 'port', 'read_only')")
 	if err != nil {
 		return id, err
 	}
 	id.Product, id.Version = productOf(all["version"]+all["version_comment"]), all["version"]
-	id.ID = "server id " + all["server_id"] + " of " + all["hostname"]
+	id.ID = "server id " + all["server_id"] + " of " + all["hostname"] + " port " + all["port"]
 	if uuid := all["server_uuid"]; uuid != "" {
 		id.ID = "server uuid " + uuid
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/lockbench/lockbench/internal/backend"
 )
 
@@ -55,6 +57,46 @@ func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []s
 		return err
 	}
 	return do(ctx, n, "DROP TABLE "+strings.Join(slices.Sorted(maps.Keys(runs)), ", "))
+}
+
+// Sessions reads pg_stat_activity, which shows the sessions of other roles to those
+// that may read all.
+func (Backend) Sessions(ctx context.Context, n *backend.Node) (sessions []backend.Session, err error) {
+	if all, err := askOne[bool](ctx, n, "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')"); err != nil {
+		return nil, err
+	} else if !all {
+		return nil, errors.New("the list of its clients needs a role: GRANT pg_read_all_stats TO the account")
+	}
+	err = within(ctx, n, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT pid::text, coalesce(usename, '') || '@' || coalesce(host(client_addr), 'local'), `+ownSession+`
+			FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+		if err != nil {
+			return err
+		}
+		sessions, err = pgx.CollectRows(rows, pgx.RowToStructByPos[backend.Session])
+		return err
+	})
+	return sessions, err
+}
+
+// ownSession is true of those with the user and the host of the connection that
+// asks.
+const ownSession = "usename = current_user AND client_addr IS NOT DISTINCT FROM inet_client_addr()"
+
+func (Backend) CloseSessions(ctx context.Context, n *backend.Node, ids []string) (closed int, err error) {
+	for _, id := range ids {
+		// Another session may have the process id by now.
+		ended, err := askPairs[bool](ctx, n, "SELECT pid::text, pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = "+id+" AND "+ownSession)
+		if err != nil {
+			return closed, err
+		}
+		closed += len(ended)
+	}
+	return closed, nil
+}
+
+func (Backend) Marked(ctx context.Context, n *backend.Node) (bool, error) {
+	return askOne[bool](ctx, n, "SELECT to_regclass("+quote(backend.Marker)+") IS NOT NULL")
 }
 
 // tables lists lockbench's tables where it creates them. That of the claim has the

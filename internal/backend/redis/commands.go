@@ -2,9 +2,11 @@ package redis
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +34,14 @@ func encode(command []string) string {
 // order. The commands that were carried out are counted as lockbench's own.
 func send(ctx context.Context, n *backend.Node, commands ...[]string) (answers []answer, err error) {
 	var req strings.Builder
+	req.WriteString(login(n))
 	for _, command := range commands {
 		req.WriteString(encode(command))
 	}
 	err = n.Ask(ctx, req.String(), func(r *bufio.Reader) error {
+		if err := loggedIn(r, n); err != nil {
+			return err
+		}
 		for _, command := range commands {
 			a := answer{}
 			if first, err := r.Peek(1); err != nil {
@@ -85,6 +91,9 @@ func (Backend) Holds(ctx context.Context, n *backend.Node, key string) (bool, er
 	if err != nil {
 		return false, err
 	}
+	if refused := answers[0].refused; refused != "" {
+		return false, errors.New("it answers " + refused)
+	}
 	return slices.Equal(answers[0].words, []string{"1"}), nil
 }
 
@@ -95,34 +104,73 @@ func (Backend) Flush(ctx context.Context, n *backend.Node) (how string, err erro
 // CloseClients closes the connections of those that are neither replicas,
 // masters or sentinels, nor we. (To close them by type would close those of the
 // sentinels, and spare those that wait for messages.)
-func (Backend) CloseClients(ctx context.Context, _ *backend.Cluster, n *backend.Node) (closed int, err error) {
-	answers, err := send(ctx, n, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"})
+func (b Backend) CloseClients(ctx context.Context, _ *backend.Cluster, n *backend.Node) (closed int, err error) {
+	sessions, err := b.Sessions(ctx, n)
 	if err != nil {
 		return 0, err
 	}
-	if len(answers[0].words) != 1 || len(answers[1].words) != 1 {
-		return 0, fmt.Errorf("it lists its clients by %.200q", answers)
+	var ids []string
+	for _, s := range sessions {
+		ids = append(ids, s.ID)
 	}
-	var kills [][]string
+	return b.CloseSessions(ctx, n, ids)
+}
+
+// Sessions reads CLIENT LIST.
+func (Backend) Sessions(ctx context.Context, n *backend.Node) (sessions []backend.Session, err error) {
+	answers, err := send(ctx, n, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range answers {
+		if len(a.words) != 1 {
+			return nil, fmt.Errorf("it does not list its clients: %.200s", cmp.Or(a.refused, fmt.Sprintf("%q", a.words)))
+		}
+	}
+	self, own := answers[0].words[0], ""
 	for line := range strings.Lines(answers[1].words[0]) {
 		client := map[string]string{}
 		for _, field := range strings.Fields(line) {
 			name, value, _ := strings.Cut(field, "=")
 			client[name] = value
 		}
-		if client["id"] == answers[0].words[0] || strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["name"], "sentinel-") {
+		if _, err := strconv.ParseUint(client["id"], 10, 64); err != nil {
+			return nil, fmt.Errorf("it lists a client by %.200q", line)
+		}
+		host, _, _ := net.SplitHostPort(client["addr"])
+		from := client["user"] + "@" + host
+		if client["id"] == self {
+			own = from
 			continue
 		}
-		if _, err := strconv.ParseUint(client["id"], 10, 64); err != nil {
-			return 0, fmt.Errorf("it lists a client by %.200q", line)
+		if strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["name"], "sentinel-") {
+			continue
 		}
-		kills = append(kills, []string{"CLIENT", "KILL", "ID", client["id"]})
+		sessions = append(sessions, backend.Session{ID: client["id"], From: from})
 	}
-	answers, err = send(ctx, n, kills...)
+	for i := range sessions {
+		sessions[i].Own = own != "" && sessions[i].From == own
+	}
+	return sessions, nil
+}
+
+func (Backend) CloseSessions(ctx context.Context, n *backend.Node, ids []string) (closed int, err error) {
+	var kills [][]string
+	for _, id := range ids {
+		kills = append(kills, []string{"CLIENT", "KILL", "ID", id})
+	}
+	answers, err := send(ctx, n, kills...)
 	for _, a := range answers {
 		if slices.Equal(a.words, []string{"1"}) {
 			closed++
 		}
+		if strings.HasPrefix(a.refused, "NOPERM") && err == nil {
+			err = errors.New(a.refused)
+		}
 	}
 	return closed, err
+}
+
+func (b Backend) Marked(ctx context.Context, n *backend.Node) (bool, error) {
+	return b.Holds(ctx, n, backend.Marker)
 }

@@ -48,8 +48,11 @@ func (Backend) Identify(ctx context.Context, n *backend.Node) (id backend.Identi
 	if v := info["valkey_version"]; v != "" {
 		id.Product, id.Version = "Valkey", v
 	}
-	if info, err = askInfo(ctx, n, "replication"); err == nil && info["role"] == "slave" {
-		id.ReadOnly = "it is a replica of " + info["master_host"] + ":" + info["master_port"]
+	if info, err = askInfo(ctx, n, "replication"); err == nil {
+		id.ID += ", replication id " + info["master_replid"]
+		if info["role"] == "slave" {
+			id.ReadOnly = "it is a replica of " + info["master_host"] + ":" + info["master_port"]
+		}
 	}
 	return id, nil
 }
