@@ -176,11 +176,16 @@ func lostSession(t T, s Subject) {
 	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
 	defer cancel()
 	h := s.reacquire(t, b, key)
-	if end, now := old.LeaseEnd(), s.Config.Clock.Now(); now.Before(end) {
-		t.Errorf("granted to another %v before the lease's end", end.Sub(now))
+	granted := s.Config.Clock.Now()
+	if end := old.LeaseEnd(); granted.Before(end) {
+		t.Errorf("granted to another %v before the lease's end", end.Sub(granted))
 	}
 	select {
 	case <-old.Lost():
+		// It could know by the end of its own lease, which is before the grant.
+		if late := s.Config.Clock.Now().Sub(granted); late > s.Config.TTL {
+			t.Errorf("the client that was cut off learned of the loss %v after another was granted the lock, more than a lease", late)
+		}
 	case <-ctx.Done():
 		t.Fatalf("the client that was cut off did not learn of the loss within %v", s.Patience)
 	}

@@ -102,7 +102,7 @@ func (c *mutantClient) wrap(h impls.Hold, err error) (impls.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mutantHold{Hold: h, release: h.Release, extend: h.Extend, fence: h.Fence, end: h.LeaseEnd}
+	m := &mutantHold{Hold: h, release: h.Release, extend: h.Extend, fence: h.Fence, end: h.LeaseEnd, lost: h.Lost()}
 	if c.m.hold != nil {
 		c.m.hold(m)
 	}
@@ -126,12 +126,14 @@ type mutantHold struct {
 	release, extend func(context.Context) error
 	fence           func() uint64
 	end             func() time.Time
+	lost            <-chan struct{}
 }
 
 func (h *mutantHold) Release(ctx context.Context) error { return h.release(ctx) }
 func (h *mutantHold) Extend(ctx context.Context) error  { return h.extend(ctx) }
 func (h *mutantHold) Fence() uint64                     { return h.fence() }
 func (h *mutantHold) LeaseEnd() time.Time               { return h.end() }
+func (h *mutantHold) Lost() <-chan struct{}             { return h.lost }
 
 // imagined is a hold that no server knows of.
 type imagined struct {

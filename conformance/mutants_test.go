@@ -204,6 +204,15 @@ func mutants() map[string]struct {
 		"does not report a loss": {"lost session", mutant{info: func(i *impls.Info) {
 			i.Bound, i.Properties = impls.BoundSession, append(i.Properties, impls.SignalsLoss)
 		}, hold: unextendable}},
+		"reports a loss a lease too late": {"lost session", mutant{info: func(i *impls.Info) {
+			i.Bound, i.Properties = impls.BoundSession, append(i.Properties, impls.SignalsLoss)
+		}, hold: func(h *mutantHold) {
+			unextendable(h)
+			lost := make(chan struct{})
+			h.lost = lost
+			// Two leases and more after the end of its own, and before the check gives up.
+			time.AfterFunc(time.Until(h.LeaseEnd())+1200*time.Millisecond, func() { close(lost) })
+		}}},
 	}
 }
 

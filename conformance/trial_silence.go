@@ -73,12 +73,14 @@ func silentHolder(t *trial) {
 		t.see(impls.Exclusive, No, "a silent holder's lock passed to another %v before the end of its lease", since(next.Reply.Returned, lease.LeaseEnd))
 	}
 	t.resume(a)
-	t.signalled(held, lost, "its process went on")
+	t.signalled(held, next, lost, "its process went on")
 	t.saysLost(held, next, t.free(held))
 }
 
-// signalled sees whether the lock reports its loss to a holder by itself.
-func (t *trial) signalled(held, lost *call, after string) {
+// signalled sees whether the lock reports its loss to a holder by itself, and in
+// time: its successor works from its grant on. A lease later is not in time, if the
+// machine is not to blame.
+func (t *trial) signalled(held, next, lost *call, after string) {
 	from := t.clock.Now()
 	switch {
 	case !held.Reply.Signals:
@@ -87,8 +89,10 @@ func (t *trial) signalled(held, lost *call, after string) {
 		t.see(impls.SignalsLoss, No, "the holder's lock passed to another, and in the %v after %s it was not signalled", since(from, t.clock.Now()), after)
 	case lost.Err != nil:
 		t.nothing("listen to a loss: %w", lost.Err)
+	case lost.Reply.Returned-from > int64(t.Config.TTL):
+		t.nothing("the holder's lock passed to another, and it was signalled only %v after %s, more than a lease", since(from, lost.Reply.Returned), after)
 	default:
-		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another, and it was signalled %v after %s", since(from, lost.Reply.Returned), after)
+		t.see(impls.SignalsLoss, Yes, "the holder's lock passed to another %v before it was signalled, %v after %s", since(next.Reply.Returned, lost.Reply.Returned), since(from, lost.Reply.Returned), after)
 	}
 }
 
@@ -131,7 +135,7 @@ func cutOff(t *trial) {
 	if !next.granted() {
 		t.nothing("the waiter was not granted the lock: %s", next.Reply.Error)
 	}
-	t.signalled(held, lost, "its connections were cut")
+	t.signalled(held, next, lost, "its connections were cut")
 	t.must("plug the holder in", a.order(order{Do: doNetwork, Network: alive}))
 	t.saysLost(held, next, t.free(held))
 	if !t.guarded(c, key, next) {
