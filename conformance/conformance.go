@@ -148,7 +148,7 @@ func (s Subject) key(t T) string {
 
 func (s Subject) prepare(t T, key string) {
 	t.Helper()
-	if err := s.Recipe.Prepare(t.Context(), s.config(), []string{key}); err != nil {
+	if err := impls.PreparePatiently(t.Context(), s.Recipe, s.config(), []string{key}); err != nil {
 		t.Fatalf("prepare %s: %v", key, err)
 	}
 }

@@ -134,7 +134,7 @@ func since(from, to int64) time.Duration {
 // only one trial can be made at a time.
 func (s Subject) collide(ctx context.Context) (bool, error) {
 	keys := []string{newKey(), newKey()}
-	if err := s.Recipe.Prepare(ctx, s.config(), keys); err != nil {
+	if err := impls.PreparePatiently(ctx, s.Recipe, s.config(), keys); err != nil {
 		return false, fmt.Errorf("prepare keys: %w", err)
 	}
 	a, err := impls.OpenPatiently(ctx, s.Recipe, s.config())

@@ -89,7 +89,7 @@ func (t *trial) see(p impls.Property, a Answer, format string, args ...any) {
 // key prepares a new key.
 func (t *trial) key() string {
 	key := newKey()
-	if err := t.Recipe.Prepare(t.ctx, t.config(), []string{key}); err != nil {
+	if err := impls.PreparePatiently(t.ctx, t.Recipe, t.config(), []string{key}); err != nil {
 		t.nothing("prepare a key: %w", err)
 	}
 	return key

@@ -21,7 +21,12 @@ func (s *slowStart) Open(context.Context, impls.Config) (impls.Client, error) {
 	return nil, s.errs[min(s.opens, len(s.errs))-1]
 }
 
-func TestOpenPatiently(t *testing.T) {
+func (s *slowStart) Prepare(ctx context.Context, cfg impls.Config, _ []string) error {
+	_, err := s.Open(ctx, cfg)
+	return err
+}
+
+func TestServersThatStartGetTime(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		errs  []error
@@ -36,6 +41,10 @@ func TestOpenPatiently(t *testing.T) {
 		s := &slowStart{errs: c.errs}
 		if _, err := impls.OpenPatiently(t.Context(), s, impls.Config{}); s.opens != c.opens || !errors.Is(err, c.err) {
 			t.Errorf("%v: opened %d times, %v", c.errs, s.opens, err)
+		}
+		s = &slowStart{errs: c.errs}
+		if err := impls.PreparePatiently(t.Context(), s, impls.Config{}, nil); s.opens != c.opens || !errors.Is(err, c.err) {
+			t.Errorf("%v: prepared %d times, %v", c.errs, s.opens, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -102,7 +102,7 @@ func (r *runner) tryOut(ctx context.Context, key clusterKey, e *cluster.External
 		if err := r.created(key, name); err != nil {
 			return err
 		}
-		if err := recipe.Prepare(ctx, cfg, []string{name}); err != nil {
+		if err := impls.PreparePatiently(ctx, recipe, cfg, []string{name}); err != nil {
 			return err
 		}
 		c, err := impls.OpenPatiently(ctx, recipe, cfg)

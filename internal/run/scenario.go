@@ -184,7 +184,7 @@ func (r *runner) prepare(ctx context.Context, sc scenario.Scenario, recipe impls
 	var dialer net.Dialer
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := recipe.Prepare(ctx, s.config(sc, dialer.DialContext), keys); err != nil {
+	if err := impls.PreparePatiently(ctx, recipe, s.config(sc, dialer.DialContext), keys); err != nil {
 		return fmt.Errorf("prepare %s: %w", sc.Recipe, err)
 	}
 	return nil
