@@ -60,23 +60,37 @@ func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []s
 	}()
 	parents, err := children(conn, root)
 	for _, parent := range parents {
-		if err != nil || !strings.Contains(parent, run+".") {
-			continue
+		if err == nil && strings.Contains(parent, run+".") {
+			err = removeParent(ctx, conn, root+"/"+parent)
 		}
-		path := root + "/" + parent
-		locks, failed := children(conn, path)
-		for _, lock := range locks {
-			failed = cmp.Or(failed, remove(conn, path+"/"+lock))
-		}
-		err = cmp.Or(failed, remove(conn, path))
 	}
 	if err == nil {
 		err = remove(conn, root)
-	}
-	if errors.Is(err, zk.ErrNotEmpty) {
-		return nil // other runs
+		if errors.Is(err, zk.ErrNotEmpty) {
+			return nil // other runs
+		}
 	}
 	return cmp.Or(ctx.Err(), err)
+}
+
+// removeParent deletes a node with what is in it. A request that a client sent
+// before its end may still create a node there, so it tries until ctx ends.
+func removeParent(ctx context.Context, conn *zk.Conn, path string) error {
+	for {
+		locks, err := children(conn, path)
+		for _, lock := range locks {
+			err = cmp.Or(err, remove(conn, path+"/"+lock))
+		}
+		err = cmp.Or(err, remove(conn, path))
+		if !errors.Is(err, zk.ErrNotEmpty) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func children(conn *zk.Conn, path string) ([]string, error) {
