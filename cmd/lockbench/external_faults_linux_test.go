@@ -50,14 +50,16 @@ func (o *owned) faults(name, recipe, address, login string, w owner) {
 		return append([]string{"--env", "external", "--config", file, "--recipe", recipe, "--fault", "node:1-close", "--fault-at", "300ms",
 			"--ttl", "3s", "--clients", "2"}, more...)
 	}
-	o.refused("needs --allow-destructive", experiment("")...)
 	const allow = "--allow-destructive"
 	got := o.lockbench(append([]string{"run", "--quiet"}, experiment("", allow)...)...)
 	found := regexp.MustCompile(`a fault on it needs its identity in the configuration: it is "([^"]+)"`).FindStringSubmatch(got.stderr)
 	if got.code != int(exitInternal) || found == nil {
 		t.Fatalf("without an identity: exit %d, %q", got.code, got.stderr)
 	}
-	o.refused("it is another server, or was started again", experiment(found[1]+"0", allow)...)
+	if name == "redis" { // which is alike for all
+		o.refused("needs --allow-destructive", experiment(found[1])...)
+		o.refused("it is another server, or was started again", experiment(found[1]+"0", allow)...)
+	}
 	pinned := experiment(found[1], allow)
 	o.refused("create the key (redis) or table (in the database) "+backend.Marker, pinned...)
 	w.does(t, w.mark)
