@@ -50,14 +50,16 @@ func (Backend) Claim(ctx context.Context, c *backend.Cluster, run string) error 
 	return do(ctx, n, "CREATE TABLE "+claim+" (run VARCHAR(80)) COMMENT '"+run+"'")
 }
 
-// Remove drops the tables, unless another run has claimed the database.
+// Remove drops the tables if the run has claimed the database: without its claim
+// they are not its own. The claim is the last to go.
 func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []string) error {
 	n := c.Nodes()[0]
 	comments, err := tables(ctx, n)
-	if owner, claimed := comments[claim]; err != nil || len(comments) == 0 || claimed && owner != run {
+	if err != nil || comments[claim] != run {
 		return err
 	}
-	return do(ctx, n, "DROP TABLE "+strings.Join(slices.Sorted(maps.Keys(comments)), ", "))
+	delete(comments, claim)
+	return do(ctx, n, "DROP TABLE "+strings.Join(append(slices.Sorted(maps.Keys(comments)), claim), ", "))
 }
 
 // tables lists lockbench's tables in the database, with their comments.

@@ -49,11 +49,12 @@ func (Backend) Claim(ctx context.Context, c *backend.Cluster, run string) error 
 	return do(ctx, n, "CREATE TABLE "+claim+" (run text DEFAULT "+quote(run)+")")
 }
 
-// Remove drops the tables, unless another run has claimed the schema.
+// Remove drops the tables if the run has claimed the schema: without its claim they
+// are not its own.
 func (Backend) Remove(ctx context.Context, c *backend.Cluster, run string, _ []string) error {
 	n := c.Nodes()[0]
 	runs, err := tables(ctx, n)
-	if owner, claimed := runs[claim]; err != nil || len(runs) == 0 || claimed && owner != run {
+	if err != nil || runs[claim] != run {
 		return err
 	}
 	return do(ctx, n, "DROP TABLE "+strings.Join(slices.Sorted(maps.Keys(runs)), ", "))
