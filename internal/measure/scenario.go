@@ -108,7 +108,7 @@ type derivation struct {
 	faults    []fault
 	missed    []string         // why faults hit nothing
 	dead      map[uint32]int64 // clients that faults killed, and when
-	last      map[uint32]int64 // stamp that is known of a client
+	last      map[uint32]int64 // the last stamp that is known of a client
 	lastAsked map[uint32]int64 // by key: until when a living client is known to have waited for it
 	digits    int              // of the stamps in a witness's sentence
 }

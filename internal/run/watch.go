@@ -18,9 +18,9 @@ const look = 20 * time.Millisecond
 // maxReported bounds the double holds that are reported while a scenario runs.
 const maxReported = 3
 
-// watch counts double holds in seen, and reports double holds while the clients work. It is for the user at the
-// screen: the check at the end judges the history, which also has the holds that
-// were too short for a look, and all other violations.
+// watch counts double holds in seen while the clients work, and reports the first. It
+// is for the user at the screen: the check at the end judges the history, which also
+// has the holds that were too short for a look, and all other violations.
 func (r *runner) watch(ctx context.Context, sc scenario.Scenario, clients boardClients, window int64, seen *atomic.Int64) {
 	t := time.NewTicker(look)
 	defer t.Stop()

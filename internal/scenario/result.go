@@ -259,7 +259,8 @@ type Safety struct {
 	LossSignals *LossSignals `json:"loss_signals"`
 	// Orphans are the keys that no client held after the load and that the orphan
 	// probe did not get within the takeover bound, or of which a server still had an
-	// entry of an attempt that was over; null: the probe did not run.
+	// entry of an attempt that was over; null: the probe did not run, or found none
+	// where it did not look at every key.
 	Orphans         *int64 `json:"orphans"`
 	TakeoverBoundNS int64  `json:"takeover_bound_ns"`
 
