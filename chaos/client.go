@@ -50,19 +50,24 @@ func (f *fault) still(in *injection, hit func() error) error {
 }
 
 // stop makes the process of a client stand still, and makes sure that it does
-// so while it is what it was chosen for.
+// so while it is what it was chosen for. One that another fault has killed since
+// is none any more.
 func (f *fault) stop(ctx context.Context, in *injection) error {
 	p := in.aim.proc
 	in.by("SIGSTOP")
 	in.at = f.Clock.Now()
 	resume := func(context.Context) error { return f.signal(p, syscall.SIGCONT) }
-	if err := in.do(goOn, resume, func() error { return p.Signal(syscall.SIGSTOP) }); err != nil {
-		return fmt.Errorf("stop pid %d: %w", p.PID(), err)
+	err := in.do(goOn, resume, func() error { return p.Signal(syscall.SIGSTOP) })
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, stopPatience)
+		defer cancel()
+		err = p.AwaitStopped(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
-	if err := p.AwaitStopped(ctx); err != nil {
-		return err
+	switch {
+	case errors.Is(err, os.ErrProcessDone):
+		return errEscaped
+	case err != nil:
+		return fmt.Errorf("stop pid %d: %w", p.PID(), err)
 	}
 	if !in.aim.target.stillValid() {
 		return errEscaped

@@ -52,6 +52,38 @@ func TestHolderKillMakesSureOfItsTarget(t *testing.T) {
 	}
 }
 
+// A holder that ended between the look and the signal, as another fault's victim
+// does, is none any more: the next one is hit.
+func TestAHolderThatDiedSinceTheLook(t *testing.T) {
+	gone, c := startChild(t), startChild(t)
+	if err := gone.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	clients := &killedSince{fakeClients{proc: c}, gone, 0}
+	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{{Kind: scenario.HolderKill}}, Clients: clients}, time.Minute)
+	if got := names(events); !equal(got, "armed", "injected", "effective", "first_grant") {
+		t.Fatalf("events %v", got)
+	}
+	if e := events[1]; e.PID != c.PID() || !slices.Equal(kills, []Kill{{Fault: "holder-kill-1", PID: c.PID()}}) {
+		t.Errorf("hit %+v, kills %+v", e, kills)
+	}
+}
+
+// killedSince has one holder, whose process has ended when it is signalled first.
+type killedSince struct {
+	fakeClients
+	gone Process
+	asks int
+}
+
+func (k *killedSince) Process(client uint32) (Process, []uint32, error) {
+	// The first try asks three times: when it chooses, and twice when it aims.
+	if k.asks++; k.asks <= 3 {
+		return k.gone, []uint32{client}, nil
+	}
+	return k.fakeClients.Process(client)
+}
+
 // A kill that would hit more than the one client is refused, unless all of them
 // are holders.
 func TestHolderKillOfAWholeProcess(t *testing.T) {

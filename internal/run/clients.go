@@ -45,7 +45,7 @@ func (b boardClients) lives(client uint32) bool {
 
 func (b boardClients) Holds(h chaos.Holding) bool {
 	st := b.board.Status(h.Client)
-	return st.State == workloads.Holding && st.Attempt == h.Attempt
+	return st.State == workloads.Holding && st.Attempt == h.Attempt && b.lives(h.Client)
 }
 
 func (b boardClients) Process(client uint32) (chaos.Process, []uint32, error) {
