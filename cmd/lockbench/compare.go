@@ -22,8 +22,8 @@ func (a *app) compareCommand() *cobra.Command {
 An answer that changed comes first. A change of speed is reported if a Mann-Whitney U test over
 the repeats finds it: all tests together raise a false alarm with a chance of 0.2 %, which takes 8
 repeats for 12 tests and 10 for 180. Changes below --min-change count as none, because a machine
-is not equally fast at all times. Scenarios with faults are compared by safety, and by the metrics
-of --fail-if.
+is not equally fast at all times; "~ (23%)" is no change, of repeats that could have shown one
+of 23 %. Scenarios with faults are compared by safety, and by the metrics of --fail-if.
 
 The exit code is 3 if an answer became worse, 5 if a good answer became unknown or a rule of
 --fail-if could not be decided, 4 if a rule is broken, else 0.`,

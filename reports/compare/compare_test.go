@@ -74,6 +74,36 @@ func TestFindsSlowdown(t *testing.T) {
 	}
 }
 
+// The smallest change that a comparison could have found is found when it is planted
+// in the same repeats.
+func TestFindableChange(t *testing.T) {
+	for seed := range uint64(20) {
+		same := func(noise, slower float64) compare.Comparison {
+			return compare.Documents(made(rng(seed), 3, 10, noise, 1), made(rng(seed), 3, 10, noise, slower), compare.Defaults())
+		}
+		for _, noise := range []float64{0.001, 0.05, 0.1} {
+			for _, s := range same(noise, 1).Speed[:3] {
+				f := s.Findable
+				if f < 0.1 || noise == 0.001 && f != 0.1 || noise > 0.001 && f < noise {
+					t.Errorf("noise %g, seed %d: %s: a change of %g could have been found", noise, seed, s.Metric, f)
+				}
+				slower := 1 + f
+				if s.Metric == "throughput" {
+					slower = 1 / (1 - f)
+				}
+				if list := strings.Join(changed(same(noise, slower+1e-6)), "; "); !strings.Contains(list, "lock0-8c "+s.Metric) {
+					t.Errorf("noise %g, seed %d: no change of %s by %g in %s", noise, seed, s.Metric, f, list)
+				}
+			}
+		}
+	}
+	var b bytes.Buffer
+	c := compare.Documents(made(rng(1), 1, 10, 0.02, 1), made(rng(2), 1, 10, 1.5, 1), compare.Defaults())
+	if err := c.Text(&b); err != nil || !strings.Contains(b.String(), "contended-lock0-8c  ~ (>100%)   ~ (>100%)    ~ (>100%)") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 // A change that is certain, but small, may be the machine's.
 func TestSmallChange(t *testing.T) {
 	r := rng(1)

@@ -85,7 +85,7 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		}
 	}
 	if len(c.Speed) > 0 {
-		items := []string{fmt.Sprintf("%d tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%; – was not compared", c.Tests, c.Alpha, 100*c.MinChange)}
+		items := []string{fmt.Sprintf("%d tests share an error of %g (Mann-Whitney U, Holm); ~ is no change, or one below %g %%, with the smallest change that could have been found; – was not compared", c.Tests, c.Alpha, 100*c.MinChange)}
 		if c.Busy != "" {
 			items = append(items, c.Busy+", so a change may be the machine's")
 		}
@@ -177,8 +177,12 @@ func (s Speed) cell() string {
 		return "–"
 	case s.Changed:
 		return fmt.Sprintf("%+.1f%%", 100*s.Change)
+	case s.Base == 0 || s.New == 0:
+		return "~"
+	case s.Findable == 0:
+		return "~ (>100%)"
 	}
-	return "~"
+	return fmt.Sprintf("~ (%.0f%%)", 100*s.Findable)
 }
 
 // changed lists the changes with both medians.

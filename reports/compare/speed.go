@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,9 +29,15 @@ type Speed struct {
 	BaseN   int     `json:"base_n"` // repeats
 	NewN    int     `json:"new_n"`
 	Changed bool    `json:"changed"`
+	// Findable is the smallest change, in either direction, that these repeats could
+	// have shown, where none was found. It is 0 if they could not have shown one of
+	// 100 %.
+	Findable float64 `json:"findable,omitempty"`
 	// Refused is why the two cannot be compared.
 	Refused string `json:"refused,omitempty"`
 	quiet   bool   // the repeats on a busy machine were left out
+
+	base, new []float64 // the repeats that were tested
 }
 
 // usual are the metrics of every scenario without faults. Few metrics leave each
@@ -89,13 +96,48 @@ func (c *Comparison) speed(pairs []pair, o Options) {
 		if s.Changed = holds && math.Abs(s.Change) >= o.MinChange; s.Changed && math.Abs(s.Change) < s.Spread {
 			s.Changed, s.Refused = false, fmt.Sprintf("the repeats of a run differ by %.0f %%, more than the two runs do: was the machine busy?", 100*s.Spread)
 		}
-		if least := o.Alpha / float64(len(tested)); leastP(s.BaseN, s.NewN) > least {
+		least := o.Alpha / float64(len(tested))
+		if leastP(s.BaseN, s.NewN) > least {
 			s.Changed, s.Refused = false, tooFew(s.BaseN, s.NewN, least, len(tested))
 			if s.quiet {
 				s.Refused += "; those on a busy machine do not count"
 			}
 		}
+		if !s.Changed && s.Refused == "" {
+			s.Findable = s.findable(least, o.MinChange)
+		}
 	}
+}
+
+// findable supposes that the runs differ by a factor alone, and searches for the
+// smallest factor whose p is at most limit, which suffices at any place in Holm's
+// order.
+func (s Speed) findable(limit, least float64) float64 {
+	if s.Base == 0 || s.New == 0 {
+		return 0
+	}
+	p := func(factor float64) float64 {
+		scaled := make([]float64, len(s.new))
+		for i, v := range s.new {
+			scaled[i] = v * factor * s.Base / s.New
+		}
+		return pValue(s.base, scaled)
+	}
+	from := max(1, int(math.Ceil(100*max(least, s.Spread))))
+	more := sort.Search(101-min(from, 101), func(i int) bool {
+		factor := 1 + float64(from+i)/100
+		return p(factor) <= limit && p(1/factor) <= limit
+	})
+	if from+more > 100 {
+		return 0
+	}
+	return float64(from+more) / 100
+}
+
+// pValue is that of a Mann-Whitney U test.
+func pValue(a, b []float64) float64 {
+	t := &benchmath.Thresholds{} // they decide nothing about P
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(a, t), benchmath.NewSample(b, t)).P
 }
 
 // test compares one metric; measured is false if a run did not measure it.
@@ -117,12 +159,12 @@ func (p pair) test(name string, o Options, refused string) (s Speed, measured bo
 			refused = busyText(len(base), len(quietBase), len(new), len(quietNew))
 		}
 	}
-	a := benchmath.NewSample(base, &benchmath.Thresholds{CompareAlpha: o.Alpha})
-	b := benchmath.NewSample(new, a.Thresholds)
+	slices.Sort(base)
+	slices.Sort(new)
 	s = Speed{
-		Scenario: p.name, Metric: name, BaseN: len(base), NewN: len(new), P: benchmath.AssumeNothing.Compare(a, b).P,
-		Base: median(a.Values), New: median(b.Values), Refused: refused, quiet: quiet,
-		Spread: max(spread(a.Values), spread(b.Values)),
+		Scenario: p.name, Metric: name, BaseN: len(base), NewN: len(new), P: pValue(base, new),
+		Base: median(base), New: median(new), Refused: refused, quiet: quiet,
+		Spread: max(spread(base), spread(new)), base: base, new: new,
 	}
 	switch {
 	case s.Base != 0:
