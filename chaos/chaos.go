@@ -109,6 +109,9 @@ type Schedule struct {
 	// Takeover: a kill may hit all clients of a process, since all of them are
 	// holders.
 	Takeover bool
+	// InForce receives when a fault begins and ceases to be in force, from several
+	// goroutines; nil: not reported. A fault without a heal, as a kill, is never in force.
+	InForce func(kind string, inForce bool)
 }
 
 // engine is a schedule that is being carried out.

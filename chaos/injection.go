@@ -32,6 +32,7 @@ type injection struct {
 	left      []error // what could not be undone
 	recorded  bool    // as injected
 	quiet     bool    // others write its events
+	inForce   bool    // as reported to Schedule.InForce
 	remedy    string  // what the heal did
 	healing   int64   // stamp before the heal
 	over      int64   // stamp after it
@@ -104,6 +105,7 @@ func (in *injection) record() error {
 	e.Event, e.AtNS = "injected", in.at
 	err := f.log(e)
 	in.recorded, f.hit = err == nil, true
+	in.report(len(in.steps) > 0)
 	if f.kind.OnClient() && f.about.Freezes {
 		return err
 	}
@@ -113,6 +115,14 @@ func (in *injection) record() error {
 	}
 	e.Effect = in.effect
 	return errors.Join(err, f.log(e))
+}
+
+// report passes it on that the fault is in force, or not any more.
+func (in *injection) report(inForce bool) {
+	if in.inForce != inForce && in.fault.InForce != nil {
+		in.inForce = inForce
+		in.fault.InForce(in.fault.Kind, inForce)
+	}
 }
 
 // close undoes all steps, the last first, even if some fail. The error names what
@@ -145,6 +155,7 @@ func (in *injection) close(ctx context.Context) error {
 		err := fmt.Errorf("heal %s: %w", f.id, errors.Join(in.left...))
 		return errors.Join(append(errs, err, f.log(scenario.FaultEvent{Event: "note", Reason: err.Error()}))...)
 	}
+	in.report(false)
 	if heals {
 		e.Event, e.AtNS = "healed", in.over
 		e.Effect = in.effect

@@ -55,6 +55,7 @@ func (f *fault) rollOver(ctx context.Context, a aim) (in *injection, why, err er
 	why = f.hitServers(ctx, in)
 	in.since = f.Clock.Now()
 	f.leaveGate()
+	in.report(why == nil)
 	if why == nil && f.sleep(ctx, time.Duration(f.For)) != nil {
 		why = errors.New("the run ended")
 	}

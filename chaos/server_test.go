@@ -24,7 +24,7 @@ func serverRun(t *testing.T, f scenario.Fault, servers fakeServers, network fake
 	}
 	events, kills := runWith(t, t.Context(), Schedule{
 		Faults: []scenario.Fault{f}, Servers: servers, Wires: network, Journal: fakeJournal{played}, Keys: []string{"a", "b", "c", "d", "lock"},
-		Gate: &fakeGate{comes: 2},
+		Gate: &fakeGate{comes: 2}, InForce: func(_ string, inForce bool) { _ = played.note("in force %v", inForce) },
 	}, time.Minute)
 	if len(kills) > 0 {
 		t.Errorf("clients were killed: %v", kills)
@@ -98,6 +98,13 @@ func TestServerFaults(t *testing.T) {
 		if begun, ended := played.played("begin"), played.played("end"); len(begun) != len(ended) {
 			t.Errorf("%s: the journal has %v and %v", tt.fault.Kind, begun, ended)
 		}
+		times := strings.Count(tt.calls, "healthy") // of a rolling fault
+		if slices.Equal(tt.events, lasting) {
+			times = 1
+		}
+		if got, want := played.played("in force"), slices.Repeat([]string{"in force true", "in force false"}, times); !slices.Equal(got, want) {
+			t.Errorf("%s: reported %q, want %q", tt.fault.Kind, got, want)
+		}
 	}
 }
 
@@ -105,7 +112,7 @@ func TestServerFaults(t *testing.T) {
 // is undone; what it refuses is not done.
 func TestTheJournalComesFirst(t *testing.T) {
 	played, _ := serverRun(t, scenario.Fault{Kind: "leader-kill"}, fakeServers{}, fakeWires{})
-	want := []string{"begin leader-kill-1: leader-kill of node-1, stops 0", "kill 0", "restart 0", "end leader-kill-1"}
+	want := []string{"begin leader-kill-1: leader-kill of node-1, stops 0", "kill 0", "in force true", "restart 0", "in force false", "end leader-kill-1"}
 	if got := played.played(""); !slices.Equal(got, want) {
 		t.Errorf("did %q, want %q", got, want)
 	}

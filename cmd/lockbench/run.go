@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,8 @@ type runFlags struct {
 	external externalFlags
 	only     []string // claims
 	sweeps   []*sweep
+	metrics  string       // the address
+	listener net.Listener // on it; nil: none
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -105,6 +108,7 @@ run: the same scenarios with the same seeds, in a new folder.`,
 	fl.Var(&f.maxDisk, "max-disk", "stop before the run's folder has this size, such as 20GB")
 	fl.StringVar(&f.out, "out", "results", "create the run's folder in this folder")
 	addFormat(cmd, &f.format, "text", "json")
+	fl.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus during the run on :PORT or HOST:PORT")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on stderr")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the resolved scenarios and stop")
 	fl.StringArrayVar(&f.servers, "server", nil, "use this server binary: BACKEND=PATH (or LOCKBENCH_SERVER_BACKEND)")
@@ -146,8 +150,11 @@ func (a *app) run(cmd *cobra.Command, args []string, f runFlags) error {
 	}
 	if !f.dryRun {
 		// Before anything is printed: the program may be executed anew.
-		if err := run.EnterKernel(plan.Scenarios); err != nil {
+		if f.listener, err = enterKernel(plan.Scenarios, f.metrics); err != nil {
 			return err
+		}
+		if f.listener != nil {
+			defer f.listener.Close()
 		}
 	}
 	if !f.quiet {
@@ -218,10 +225,14 @@ func (a *app) execute(ctx context.Context, plan plan, f runFlags) (run.Outcome, 
 			opt.Calls = p.Call
 		}
 	}
+	progress := opt.Progress
+	if f.listener != nil {
+		a.serveMetrics(&opt, f)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		const line = "lockbench: stopping and writing the report (press Ctrl-C again to stop at once)"
-		if opt.Progress != nil {
-			opt.Progress.Note(line)
+		if progress != nil {
+			progress.Note(line)
 		} else {
 			fmt.Fprintln(a.stderr, line)
 		}

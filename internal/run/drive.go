@@ -37,6 +37,9 @@ func (r *runner) schedule(sc scenario.Scenario, s stage, log *chaos.Log, window,
 		Wires: s.network, Journal: runJournal{r.sup, sc.Name}, Keys: s.keys,
 		Takeover: sc.Workload.Kind == scenario.Takeover,
 	}
+	if r.InForce != nil {
+		schedule.InForce = func(fault string, inForce bool) { r.InForce(sc, fault, inForce) }
+	}
 	switch { // a nil *Cluster would be a non-nil interface
 	case s.servers.cluster != nil:
 		schedule.Servers = clusterServers{s.servers.cluster}

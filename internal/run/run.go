@@ -55,6 +55,9 @@ type Options struct {
 	// Calls receives every call of the clients about a second after it ended, of
 	// each scenario from one goroutine; nil: the files are not read meanwhile.
 	Calls func(sc scenario.Scenario, c *history.Call)
+	// InForce receives when a fault begins and ceases to be in force, from several
+	// goroutines; nil: not reported (see chaos.Schedule).
+	InForce func(sc scenario.Scenario, fault string, inForce bool)
 
 	// enough ends the load of a scenario once it returns true. Tests set it, so
 	// that they wait for what they look for, and not for a time.
