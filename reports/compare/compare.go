@@ -37,6 +37,7 @@ type Comparison struct {
 	Safety   []Safety `json:"safety"` // the answers that changed
 	Speed    []Speed  `json:"speed"`
 	Failed   []Gate   `json:"failed"`   // rules
+	Weak     []Gate   `json:"weak"`     // rules met by repeats that could have missed such a change
 	Compared int      `json:"compared"` // scenarios of both that ran in at least one
 	OnlyBase []string `json:"only_base"`
 	OnlyNew  []string `json:"only_new"`
@@ -75,7 +76,7 @@ const (
 func Documents(base, new scenario.Document, o Options) Comparison {
 	c := Comparison{
 		Base: runOf(base), New: runOf(new), Alpha: o.Alpha, MinChange: o.MinChange,
-		Differences: hosts(base.Host, new.Host), Safety: []Safety{}, Speed: []Speed{}, Failed: []Gate{}, OnlyBase: []string{}, OnlyNew: []string{}, NotRun: []string{},
+		Differences: hosts(base.Host, new.Host), Safety: []Safety{}, Speed: []Speed{}, Failed: []Gate{}, Weak: []Gate{}, OnlyBase: []string{}, OnlyNew: []string{}, NotRun: []string{},
 	}
 	before, order := byScenario(base)
 	after, newOrder := byScenario(new)

@@ -98,8 +98,23 @@ func TestFindableChange(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	c := compare.Documents(made(rng(1), 1, 10, 0.02, 1), made(rng(2), 1, 10, 1.5, 1), compare.Defaults())
-	if err := c.Text(&b); err != nil || !strings.Contains(b.String(), "contended-lock0-8c  ~ (>100%)   ~ (>100%)    ~ (>100%)") {
+	o := compare.Defaults()
+	for _, text := range []string{"throughput < -20%", "acquire.p99 > +400%"} {
+		rule, err := compare.ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if c := compare.Documents(made(rng(1), 1, 10, 0.02, 1), made(rng(2), 1, 10, 0.02, 1), o); len(c.Failed)+len(c.Weak) > 0 {
+		t.Errorf("quiet runs: failed %v, weak %v", c.Failed, c.Weak)
+	}
+	c := compare.Documents(made(rng(1), 1, 10, 0.02, 1), made(rng(2), 1, 10, 1.5, 1), o)
+	if len(c.Failed) > 0 || len(c.Weak) != 2 {
+		t.Errorf("noisy runs: failed %v, weak %v", c.Failed, c.Weak)
+	}
+	if err := c.Text(&b); err != nil || !strings.Contains(b.String(), "contended-lock0-8c  ~ (>100%)   ~ (>100%)    ~ (>100%)") ||
+		!strings.Contains(b.String(), "contended-lock0-8c: throughput < -20%: the smallest change that could have been found: >100%\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

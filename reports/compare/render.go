@@ -68,6 +68,13 @@ func (c Comparison) render(w io.Writer, title, item string, table func(io.Writer
 		}
 		section("RULES NOT MET", items...)
 	}
+	if len(c.Weak) > 0 {
+		var items []string
+		for _, g := range c.Weak {
+			items = append(items, fmt.Sprintf("%s: %s: %s", g.Scenario, g.Rule, g.Open))
+		}
+		section("RULES MET, BUT SUCH A CHANGE COULD HAVE BEEN MISSED", items...)
+	}
 	if len(c.Safety) == 0 {
 		section("SAFETY", "no answer changed in "+count(c.Compared, "scenario"))
 	} else {
@@ -179,10 +186,8 @@ func (s Speed) cell() string {
 		return fmt.Sprintf("%+.1f%%", 100*s.Change)
 	case s.Base == 0 || s.New == 0:
 		return "~"
-	case s.Findable == 0:
-		return "~ (>100%)"
 	}
-	return fmt.Sprintf("~ (%.0f%%)", 100*s.Findable)
+	return "~ (" + s.findableText() + ")"
 }
 
 // changed lists the changes with both medians.

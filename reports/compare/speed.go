@@ -134,6 +134,13 @@ func (s Speed) findable(limit, least float64) float64 {
 	return float64(from+more) / 100
 }
 
+func (s Speed) findableText() string {
+	if s.Findable == 0 {
+		return ">100%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*s.Findable)
+}
+
 // pValue is that of a Mann-Whitney U test.
 func pValue(a, b []float64) float64 {
 	t := &benchmath.Thresholds{} // they decide nothing about P
@@ -302,6 +309,8 @@ func (c *Comparison) judge(rules []Rule) {
 				c.Failed = append(c.Failed, Gate{rule.text, s.Scenario, s.Refused})
 			case s.Changed && (rule.More && s.Change > rule.Change || !rule.More && s.Change < rule.Change):
 				c.Failed = append(c.Failed, Gate{Rule: rule.text, Scenario: s.Scenario})
+			case !s.Changed && s.Base != 0 && s.New != 0 && (s.Findable == 0 || s.Findable > math.Abs(rule.Change)):
+				c.Weak = append(c.Weak, Gate{rule.text, s.Scenario, "the smallest change that could have been found: " + s.findableText()})
 			}
 			compared++
 		}
