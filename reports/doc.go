@@ -1,5 +1,5 @@
 // Package reports turns a run's folder into reports: a text summary, report.html,
-// report.md, plots, junit.xml and bench.txt.
+// report.md, plots, junit.xml, bench.txt and annotations.json.
 //
 // It reads files only, so a report can be rebuilt at any time, on another
 // machine, and from an interrupted run. Every number comes from result.json and

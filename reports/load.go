@@ -60,6 +60,7 @@ func links(r run) []link {
 		{claims.File, "the verdicts on the documents' claims, with the rules and the numbers"},
 		{FileBench, "the numbers for benchstat"},
 		{FileJUnit, "the results for CI"},
+		{FileAnnotations, "the times of the faults, for Grafana"},
 		{scenario.DirScenarios, "a folder per scenario: history (every call), latency.hlog (histograms by second), faults.jsonl, samples.json"},
 		{scenario.DirServers, "the servers' logs"},
 	} {

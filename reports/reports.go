@@ -20,6 +20,8 @@ const (
 	FileJUnit    = "junit.xml"
 	FileBench    = "bench.txt"
 	DirPlots     = "plots"
+	// FileAnnotations is written where a run had faults.
+	FileAnnotations = "annotations.json"
 )
 
 // TextOptions are the options of Text.
@@ -90,7 +92,6 @@ func write(dir string, split bool) error {
 	plots, notes, err := drawPlots(r)
 	c.Plots = plots
 	c.PlotNotes = notes
-	c.Links = links(r)
 	errs := []error{err}
 	put := func(name string, data []byte, err error) {
 		if err == nil {
@@ -100,6 +101,10 @@ func write(dir string, split bool) error {
 			errs = append(errs, fmt.Errorf("write %s: %w", name, err))
 		}
 	}
+	if data, err := annotations(r.doc); data != nil || err != nil {
+		put(FileAnnotations, data, err)
+	}
+	c.Links = links(r)
 	data, err := renderHTML(c, r, split)
 	put(FileHTML, data, err)
 	if split {

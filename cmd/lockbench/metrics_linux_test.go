@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -126,8 +127,9 @@ func TestMetricsAddressThatCannotBeUsed(t *testing.T) {
 func TestMetricsOfARun(t *testing.T) {
 	testenv.NeedsServers(t)
 	t.Parallel()
+	out := t.TempDir()
 	cmd := exec.Command("lockbench", "run", "--recipe", "reference/mutex", "--workload", "hot-key", "--fault", "holder-cut", "--ttl", "3s", "--hold", "20ms",
-		"--clients", "2", "--warmup", "1ms", "--duration", "5m", "--fault-for", "4m", "--metrics", ":0", "--out", t.TempDir())
+		"--clients", "2", "--warmup", "1ms", "--duration", "5m", "--fault-for", "4m", "--metrics", ":0", "--out", out)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -171,5 +173,13 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 	if text, err := scrape(url); err == nil {
 		t.Errorf("still served after the run: %s", text)
+	}
+	doc, err := scenario.ReadDocument(filepath.Join(out, "latest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Annotations are placed by the wall clock of the window.
+	if at := doc.Scenarios[0].WindowAt; !at.After(doc.Started) || !at.Before(doc.Finished) {
+		t.Errorf("the window began at %v, the run took from %v to %v", at, doc.Started, doc.Finished)
 	}
 }

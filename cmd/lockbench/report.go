@@ -18,8 +18,8 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Rebuild the reports of runs",
-		Long: `Rebuild report.html, report.md, junit.xml, bench.txt and the plots in the folder of each run from
-its result.json, and print the text report of a single run.
+		Long: `Rebuild report.html, report.md, junit.xml, bench.txt, annotations.json and the plots in the
+folder of each run from its result.json, and print the text report of a single run.
 
 report.html is one file. Where a server allows no style and script within a
 page, as Jenkins does, --html split puts them beside it.`,

@@ -130,7 +130,7 @@ func (d *derivation) describe() {
 		Topology: s.Topology, Environment: s.Environment, Status: scenario.StatusDone,
 		Workload: s.Workload, Seed: s.Seed, TTL: s.TTL, LockDelay: s.LockDelay, TTLApplies: d.info.Bound.Leased(), Bound: string(d.info.Bound),
 		WaitPolicy: "woken by the server", Faults: []scenario.FaultResult{}, Workers: s.Workers, Clients: s.Clients,
-		DurationNS: d.samples.End - d.samples.Start, PerSecond: []int64{},
+		DurationNS: d.samples.End - d.samples.Start, WindowAt: d.samples.WindowAt, PerSecond: []int64{},
 		Expect: s.Expect, Unmeasured: map[string]string{}, Warnings: []string{},
 	}
 	if own, shared := impls.CodeLines(s.Recipe); own > 0 {

@@ -59,7 +59,8 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 	}
 	defer faults.Close()
 
-	start := r.clock.Now() + int64(settle)
+	now := time.Now() // of both clocks
+	start := r.clock.At(now) + int64(settle)
 	window := start + int64(sc.Warmup)
 	end := window + int64(sc.Duration)
 	if err := s.pool.Go(start, window, end); err != nil {
@@ -113,6 +114,7 @@ func (r *runner) drive(ctx context.Context, sc scenario.Scenario, s stage, dir s
 
 	markKilled(workers, kills)
 	samples := scenario.Samples{Start: window, End: max(actualEnd, window), Workers: workers, Servers: sampler.growth, CountedFrom: sampler.from, CountedTo: sampler.to, BusyCPU: sampler.used, OthersCPU: sampler.others}
+	samples.WindowAt = now.Add(settle + sc.Warmup.D()).UTC()
 	samples.ClockUncertaintyNS = r.clock.Uncertainty()
 	for _, w := range workers {
 		samples.ClockUncertaintyNS = max(samples.ClockUncertaintyNS, w.ClockUncertaintyNS)

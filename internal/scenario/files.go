@@ -101,6 +101,8 @@ const (
 type Samples struct {
 	Start int64 `json:"start"` // of the measured window
 	End   int64 `json:"end"`
+	// WindowAt is Start by the wall clock, as it was when the load began.
+	WindowAt time.Time `json:"window_at,omitzero"`
 	// Clock is the largest uncertainty of any process's clock, in ns.
 	ClockUncertaintyNS int64          `json:"clock_uncertainty_ns"`
 	Workers            []WorkerSample `json:"workers"`

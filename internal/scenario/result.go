@@ -82,7 +82,8 @@ type Result struct {
 	Faults      []FaultResult     `json:"faults"`
 	Workers     int               `json:"workers"`
 	Clients     int               `json:"clients"`
-	DurationNS  int64             `json:"duration_ns"` // of the measured window
+	DurationNS  int64             `json:"duration_ns"`        // of the measured window
+	WindowAt    time.Time         `json:"window_at,omitzero"` // its start by the wall clock
 
 	Acquired           int64    `json:"acquired"` // grants of acquires that began after the warm-up, returned within the window
 	Failed             int64    `json:"failed"`   // acquires that ended without the lock, definitely; includes Busy

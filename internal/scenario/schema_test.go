@@ -97,7 +97,7 @@ func filled() scenario.Document {
 				Arrival: "poisson", Rate: 5, MaxRate: 7, MaxInFlight: 3, AcquireLimit: 5, WatchLease: true, Guard: "both",
 				Readers: 0.5, Depth: 2, Batch: 2, Connections: 4,
 			},
-			Seed: 1, TTL: 1, LockDelay: 1, TTLApplies: true, Bound: "ttl", WaitPolicy: text,
+			Seed: 1, WindowAt: at, TTL: 1, LockDelay: 1, TTLApplies: true, Bound: "ttl", WaitPolicy: text,
 			Faults: []scenario.FaultResult{{
 				ID: "1", Kind: "holder-pause", Step: text, Status: "effective", Reason: text, Target: text, Mechanism: text, ArmedNS: -1,
 				InjectedNS: 1, HealedNS: 2, FirstGrantNS: 3, OthersGrantedNS: 1, LongestWaitNS: 4, Effect: text, RecoveryNS: 5, OutageNS: 6,
@@ -270,7 +270,7 @@ func (w walker) object(path string, typ reflect.Type, schema map[string]any) {
 		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		names = append(names, name)
-		if opts != "omitempty" {
+		if opts != "omitempty" && opts != "omitzero" {
 			required = append(required, name)
 		}
 		p, ok := properties[name].(map[string]any)
