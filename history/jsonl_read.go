@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,24 +20,62 @@ import (
 // is damage, and the rest is still read. Without one readable call the error is
 // ErrNoRecords, and the history still lists the damage. Other errors are those of r.
 func ReadJSONL(r io.Reader, name string) (*History, error) {
-	h := new(History)
-	p := jsonReader{
-		faults: faults{h: h, name: name}, streams: map[uint32]*jsonStream{},
+	p := newJSONReader(name)
+	if err := p.all(r); err != nil {
+		return nil, err
+	}
+	p.finish()
+	if len(p.h.Calls) == 0 {
+		return p.h, noRecords(name, p.h)
+	}
+	return p.h, nil
+}
+
+func newJSONReader(name string) *jsonReader {
+	return &jsonReader{
+		faults: faults{h: new(History), name: name}, streams: map[uint32]*jsonStream{},
 		clients: newNumbering("client"), keys: newNumbering("key"), owners: newOwners(),
 	}
+}
+
+// all reads what r has.
+func (p *jsonReader) all(r io.Reader) error {
 	in := bufio.NewReaderSize(withoutMark(r), maxLine)
 	read := p.lines
 	if begin, _ := in.Peek(maxLine / 2); isArray(begin) { // an error shows again
 		read = p.array
 	}
 	if err := read(in); err != nil {
-		return nil, fmt.Errorf("history: read %s: %w", name, err)
+		return fmt.Errorf("history: read %s: %w", p.name, err)
 	}
-	p.finish()
-	if len(h.Calls) == 0 {
-		return h, noRecords(name, h)
+	return nil
+}
+
+// CallID names a call of a history.
+type CallID struct{ Client, Seq uint32 }
+
+// Lines returns the lines, counted from 1, on which calls stand in a file of JSON
+// lines; in an array the place of the object counts. It reads the file once more. In
+// a history of another form no call has a line. The error is that of reading.
+func Lines(path string, calls []CallID) (map[CallID]int, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("history: find the lines of calls: %w", err)
 	}
-	return h, nil
+	defer f.Close() // only read: nothing to lose
+	if !isJSON(beginOf(f)) || len(calls) == 0 {
+		return nil, nil
+	}
+	p := newJSONReader(path)
+	p.wanted = make(map[CallID]int, len(calls))
+	for _, id := range calls {
+		p.wanted[id] = 0
+	}
+	if err := p.all(f); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(p.wanted, func(_ CallID, line int) bool { return line == 0 })
+	return p.wanted, nil
 }
 
 // byteOrderMark is what some programs put before a text.
@@ -134,6 +174,8 @@ type jsonReader struct {
 	streams map[uint32]*jsonStream
 	format  bool // the first line said that the file is ours
 	end     *jsonEnd
+	// wanted are the calls whose lines are asked for: as found, or 0.
+	wanted map[CallID]int
 
 	// What makes ours of the calls of other programs.
 	clients, keys numbering
@@ -266,6 +308,12 @@ func (p *jsonReader) add(c *Call) {
 	}
 	s.last = again
 	stream.Records++
+	if id := (CallID{c.Client, c.Seq}); p.wanted != nil {
+		if _, ok := p.wanted[id]; ok {
+			p.wanted[id] = p.line
+		}
+		return // the calls themselves are known
+	}
 	p.h.Calls = append(p.h.Calls, *c)
 }
 

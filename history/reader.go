@@ -214,20 +214,26 @@ func (h *History) sort() {
 // text is the reader for a file that begins as text: JSON lines, or EDN. It is
 // nil for any other.
 func text(f io.ReaderAt) func(io.Reader, string) (*History, error) {
-	var p [512]byte
-	n, _ := f.ReadAt(p[:], 0) // an error shows again when the file is read
-	begin := bytes.TrimLeft(bytes.TrimPrefix(p[:n], []byte(byteOrderMark)), " \t\r\n,")
-	switch {
-	case len(begin) == 0:
-		return nil
-	case isArray(begin):
+	switch begin := beginOf(f); {
+	case isJSON(begin):
 		return ReadJSONL
-	case begin[0] == '{' && !bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte(":")):
-		return ReadJSONL
-	case strings.IndexByte("{[(;#", begin[0]) >= 0:
+	case len(begin) > 0 && strings.IndexByte("{[(;#", begin[0]) >= 0:
 		return ReadEDN
 	}
 	return nil
+}
+
+// beginOf is how a file begins, less blanks.
+func beginOf(f io.ReaderAt) []byte {
+	var p [512]byte
+	n, _ := f.ReadAt(p[:], 0) // an error shows again when the file is read
+	return bytes.TrimLeft(bytes.TrimPrefix(p[:n], []byte(byteOrderMark)), " \t\r\n,")
+}
+
+// isJSON reports whether a text begins as JSON lines, or as an array of objects.
+func isJSON(begin []byte) bool {
+	object, ok := bytes.CutPrefix(begin, []byte("{"))
+	return isArray(begin) || ok && !bytes.HasPrefix(bytes.TrimLeft(object, " \t\r\n"), []byte(":"))
 }
 
 func compareCalls(a, b Call) int {

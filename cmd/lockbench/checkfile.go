@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lockbench/lockbench/history"
@@ -49,7 +51,55 @@ func (a *app) checkHistory(path, name string, o checking) (err error) {
 	if err != nil {
 		return err
 	}
+	if !o.merge { // several files are read as one
+		if err := findLines(path, s.Witnesses); err != nil {
+			return err
+		}
+	}
 	return a.rawAnswer(name, s, o)
+}
+
+// findLines notes on which lines of a log the calls of witnesses stand.
+func findLines(path string, witnesses []scenario.Witness) error {
+	var ids []history.CallID
+	for _, w := range witnesses {
+		for _, c := range w.Calls {
+			ids = append(ids, history.CallID{Client: c.Client, Seq: c.Seq})
+		}
+	}
+	lines, err := history.Lines(path, ids)
+	if err != nil {
+		return err
+	}
+	for _, w := range witnesses {
+		for i, c := range w.Calls {
+			w.Calls[i].Line = lines[history.CallID{Client: c.Client, Seq: c.Seq}]
+		}
+	}
+	return nil
+}
+
+// linesText names the lines of a witness's calls, in the order of the file; "" if
+// they have none.
+func linesText(w scenario.Witness) string {
+	var lines []int
+	for _, c := range w.Calls {
+		if c.Line > 0 {
+			lines = append(lines, c.Line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	slices.Sort(lines)
+	words := make([]string, 0, len(lines))
+	for _, n := range slices.Compact(lines) {
+		words = append(words, strconv.Itoa(n))
+	}
+	if len(words) == 1 {
+		return "line " + words[0]
+	}
+	return "lines " + strings.Join(words, ", ")
 }
 
 // lowGarbage is the GC percentage for a history: nearly all memory is in a few
@@ -157,6 +207,9 @@ func (a *app) rawAnswer(name string, s scenario.Safety, o checking) error {
 	}
 	for i, w := range s.Witnesses {
 		fmt.Fprintf(a.stdout, "[%d] %s: %s\n", i+1, w.Class, w.Sentence)
+		if lines := linesText(w); lines != "" {
+			fmt.Fprintf(a.stdout, "    in the log: %s\n", lines)
+		}
 	}
 	return nil
 }

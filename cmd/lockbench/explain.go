@@ -40,6 +40,9 @@ func explain(w io.Writer, name string, n, total int, x scenario.Witness, faults 
 	if x.Cause != "" {
 		fmt.Fprintln(w, causeText(x.Cause))
 	}
+	if lines := linesText(x); lines != "" {
+		fmt.Fprintln(w, "in the log:", lines)
+	}
 	moments := momentsOf(x.Calls)
 	if len(moments) == 0 {
 		return

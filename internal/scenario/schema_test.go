@@ -121,8 +121,8 @@ func filled() scenario.Document {
 				ContendedGrants: 1, LongestStuckNS: 1, TakeoverBoundNS: 1, LossSignals: &scenario.LossSignals{InTime: 1, Late: 1, Missing: 1, WorstLateNS: 1}, Orphans: &n, Causes: []scenario.Cause{{Cause: text, Count: 1, Breaches: 1}},
 				Witnesses: []scenario.Witness{{
 					Class: "overlap", Key: 1, KeyName: "k", Sentence: text, LengthNS: 1, Cause: text, Faults: []string{text},
-					Calls:  []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1, LeaseEndNS: 1}},
-					Around: []scenario.WitnessCall{{Client: 2, Name: "b", Seq: 1, Kind: "cleanup", Outcome: "released", Attempt: "b", Fence: 2, InvokeNS: 1, ReturnNS: 2, LeaseEndNS: 3}},
+					Calls:  []scenario.WitnessCall{{Client: 1, Name: "a", Seq: 1, Line: 7, Kind: "acquire", Outcome: "held", Attempt: "a", Fence: 1, InvokeNS: -1, ReturnNS: 1, LeaseEndNS: 1}},
+					Around: []scenario.WitnessCall{{Client: 2, Name: "b", Seq: 1, Line: 7, Kind: "cleanup", Outcome: "released", Attempt: "b", Fence: 2, InvokeNS: 1, ReturnNS: 2, LeaseEndNS: 3}},
 				}},
 				Damage: []string{text},
 			},
