@@ -277,3 +277,36 @@ func TestExcusesAreCapped(t *testing.T) {
 		t.Errorf("without a fault: %+v", got.Witnesses)
 	}
 }
+
+// A leader that hands over excuses the time until that is done, and a request's, not an
+// election: six moves 1.8 s apart cannot excuse a lock that nobody gets.
+func TestMovesOfTheLeaderExcuseTheHandover(t *testing.T) {
+	free := func(granted float64) scenario.Safety {
+		s := newStory(enduring("etcd"), 2)
+		s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
+		s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
+		s.hold(0, "a", 10, 12, 100)
+		s.call(1, "b", history.KindAcquire, history.Held, 30, granted).Fence = uint64(99_000_000)
+		s.call(1, "b", history.KindRelease, history.Released, granted+10, granted+11)
+		for n := range 6 {
+			id, at := "leader-move-"+strconv.Itoa(n+1), int64(200+1800*n)
+			s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: "leader-move", At: scenario.Duration(n)})
+			for _, e := range []struct {
+				name string
+				at   int64
+			}{{"armed", 0}, {"injected", at}, {"effective", at + 20}, {"healed", at + 20}} {
+				s.in.events = append(s.in.events, scenario.FaultEvent{
+					ID: id, Fault: "leader-move", Event: e.name, AtNS: start + e.at*ms, Nodes: []scenario.Node{{Name: "a", Leader: true}}, How: "asked to move",
+				})
+			}
+		}
+		return s.result().Safety
+	}
+	got := free(11_100)
+	if why := got.Why["liveness"]; got.Liveness != scenario.Stuck || !strings.Contains(why, "for 11s, 3s of it a liveness exception") {
+		t.Errorf("%s: %s", got.Liveness, why)
+	}
+	if got := free(3300); got.Liveness != scenario.Live {
+		t.Errorf("granted within the bound and what two moves excuse: %s: %s", got.Liveness, got.Why["liveness"])
+	}
+}
