@@ -279,7 +279,7 @@ func TestExcusesAreCapped(t *testing.T) {
 }
 
 // A leader that hands over excuses the time until that is done, and a request's, not an
-// election: six moves 1.8 s apart cannot excuse a lock that nobody gets.
+// election: six moves 1.8 s apart cannot excuse a lock that no client gets.
 func TestMovesOfTheLeaderExcuseTheHandover(t *testing.T) {
 	free := func(granted float64) scenario.Safety {
 		s := newStory(enduring("etcd"), 2)
