@@ -59,6 +59,8 @@ type client struct {
 	op  history.Op
 	res history.Result
 	err error // why the client had to stop: its calls could not be recorded
+
+	errors callErrors
 }
 
 // run works until the load ends. The client's lock and history are closed by

@@ -39,7 +39,7 @@ func (c *client) release() {
 	}
 	err := hold.Release(ctx)
 	c.res = history.Result{Outcome: impls.Outcome(history.KindRelease, err)}
-	c.rec.end(&c.res)
+	c.errors.add(c.id, c.op.Kind, c.res.Outcome, err, c.rec.end(&c.res))
 	if c.res.Outcome != history.Released && c.res.Outcome != history.Lost {
 		c.cleanUp(a)
 	}
@@ -67,6 +67,7 @@ func (c *client) cleanUp(a history.Attempt) {
 		cancel()
 		c.res = history.Result{Outcome: impls.Outcome(history.KindCleanup, err)}
 		now := c.rec.end(&c.res)
+		c.errors.add(c.id, c.op.Kind, c.res.Outcome, err, now)
 		if c.res.Outcome == history.Released || c.res.Outcome == history.Lost {
 			return
 		}

@@ -123,6 +123,7 @@ func (c *client) acquire(again bool) (at int64, granted bool) {
 	} else {
 		at = c.rec.acquired(&c.res)
 	}
+	c.errors.add(c.id, c.op.Kind, c.res.Outcome, err, at)
 	c.err = c.steps.end()
 	switch {
 	case hold != nil:

@@ -276,6 +276,7 @@ func (w *host) close() {
 	s.Steps = map[string]int64{}
 	for _, c := range w.clients {
 		c.steps.add(s.Steps)
+		s.Errors = append(s.Errors, c.errors...)
 	}
 	s.ClockUncertaintyNS = w.load.clock.Uncertainty()
 	if p := w.load.pacer; p != nil {

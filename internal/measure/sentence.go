@@ -2,6 +2,8 @@ package measure
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/checker"
@@ -136,7 +138,39 @@ func (d *derivation) sentence(w checker.Witness) string {
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
-	return s + d.overlapping(w)
+	return s + d.said(w) + d.overlapping(w)
+}
+
+// mostSaid bounds how many errors a sentence quotes.
+const mostSaid = 3
+
+// said quotes what the library said of the calls of a witness that failed, or whose
+// outcome is unknown. Of errors that alternated it cannot say which was whose.
+func (d *derivation) said(w checker.Witness) string {
+	var texts []string
+	for _, c := range w.Calls {
+		if c.Outcome != history.Failed && c.Outcome != history.Unknown {
+			continue
+		}
+		for _, worker := range d.samples.Workers {
+			for _, e := range worker.Errors {
+				if e.Client != c.Client || e.Kind != c.Kind.String() || c.Return < e.First || e.Last < c.Return || e.Text == "" {
+					continue
+				}
+				text := fmt.Sprintf("%s's %s: %s", d.client(c.Client), c.Kind, printable.Line(e.Text))
+				if e.Count > 1 {
+					text += fmt.Sprintf(" (%d times)", e.Count)
+				}
+				if !slices.Contains(texts, text) && len(texts) < mostSaid {
+					texts = append(texts, text)
+				}
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; the error of " + strings.Join(texts, ", or of ")
 }
 
 // leftTaken describes the attempt before a key was stuck: its acquire and perhaps

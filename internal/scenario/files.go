@@ -174,6 +174,18 @@ type WorkerSample struct {
 	// Stalls are the times in which the machine did not let the worker run,
 	// those of 250 ms and more; a fault that pauses it is seen as one, too.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// Errors are those of calls that failed or whose outcome is unknown.
+	Errors []CallError `json:"errors,omitempty"`
+}
+
+// CallError is an error that calls of one client and kind returned.
+type CallError struct {
+	Client uint32 `json:"client"`
+	Kind   string `json:"kind"`
+	Text   string `json:"text,omitempty"` // cut off if long; empty stands for all after the first texts
+	Count  int64  `json:"count"`
+	First  int64  `json:"first"` // stamps of the returns
+	Last   int64  `json:"last"`
 }
 
 // Stall is a time in which a process did not run, as stamps.
