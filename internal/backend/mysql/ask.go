@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -10,6 +11,15 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/lockbench/lockbench/internal/backend"
+)
+
+// Errors after which the server asks for the statement once more: another transaction
+// was in the way, and the statement has had no effect.
+const (
+	lockWaitTimeout = 1205
+	deadlock        = 1213
+	// tries is how often a statement is executed at the most.
+	tries = 3
 )
 
 // do executes statements one after another, as an administrator.
@@ -20,11 +30,20 @@ func do(ctx context.Context, n *backend.Node, statements ...string) error {
 	}
 	defer db.Close()
 	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		_, err := db.ExecContext(ctx, statement)
+		for try := 1; inTheWay(err) && try < tries; try++ {
+			_, err = db.ExecContext(ctx, statement)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
 	return nil
+}
+
+func inTheWay(err error) bool {
+	refused, is := errors.AsType[*mysqldriver.MySQLError](err)
+	return is && (refused.Number == lockWaitTimeout || refused.Number == deadlock)
 }
 
 // askPairs asks for rows of a name and a value.
