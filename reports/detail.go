@@ -284,7 +284,11 @@ func numbers(r result) []fact {
 		fs = append(fs, fact{"loss reported", text})
 	}
 	if s.Orphans != nil {
-		fs = append(fs, fact{"orphans: keys taken without a holder, or left on a server", count(*s.Orphans)})
+		text := count(*s.Orphans)
+		if how := s.Why["orphans"]; how != "" {
+			text += " (" + how + ")"
+		}
+		fs = append(fs, fact{"orphans: keys taken without a holder, or left on a server", text})
 	}
 	if s.TakeoverBoundNS > 0 {
 		fs = append(fs, fact{"longest wait for a free key", fmt.Sprintf("%s (bound %s)", nanos(float64(s.LongestStuckNS)), nanos(float64(s.TakeoverBoundNS)))})

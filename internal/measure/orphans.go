@@ -51,6 +51,10 @@ func (d *derivation) orphans() {
 		return
 	}
 	d.result.Safety.Orphans = ptr(int64(len(keys)))
+	d.result.Safety.Why["orphans"] = "each key was requested after the load, and all servers were read for what attempts had left"
+	if p.Listed == nil {
+		d.result.Safety.Why["orphans"] = "each key was requested after the load; what attempts left on the servers was not read, as the recipe cannot list it"
+	}
 }
 
 // ending is the call after which an attempt certainly has nothing on any server; nil

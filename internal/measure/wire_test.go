@@ -172,6 +172,15 @@ func TestOrphans(t *testing.T) {
 	if r.Safety.Orphans == nil || *r.Safety.Orphans != 1 || !strings.Contains(strings.Join(r.Warnings, "\n"), "k1 was left taken") {
 		t.Errorf("orphans %v, warnings %v", r.Safety.Orphans, r.Warnings)
 	}
+	// The reader learns how they were looked for.
+	if why := r.Safety.Why["orphans"]; !strings.Contains(why, "was not read, as the recipe cannot list it") {
+		t.Error(why)
+	}
+	both := 2
+	s.in.samples.Probe = &scenario.Probe{Keys: 2, Free: 2, Listed: &both}
+	if why := s.result().Safety.Why["orphans"]; !strings.Contains(why, "all servers were read") {
+		t.Error(why)
+	}
 }
 
 // What a server still has of an attempt is an orphan if the attempt was certainly

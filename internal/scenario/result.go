@@ -243,7 +243,8 @@ type Safety struct {
 	Verdict  string `json:"verdict"`
 	Promise  string `json:"promise"`
 	Liveness string `json:"liveness"`
-	// Why gives the reason of each answer in a sentence, by answer.
+	// Why gives the reason of each answer in a sentence, by answer, and how orphans
+	// were looked for.
 	Why map[string]string `json:"why"`
 
 	Overlaps         int64      `json:"overlaps"` // pairs
