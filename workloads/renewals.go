@@ -50,6 +50,7 @@ func (c *client) renewed(r renewal) error {
 		}
 		op := history.Op{Kind: history.KindExtend, Flags: c.want.flags, Key: c.want.key, Attempt: r.attempt, Fence: c.grants[i].hold.Fence()}
 		res := history.Result{Outcome: impls.Outcome(history.KindExtend, r.err)}
+		c.errors.add(c.id, op.Kind, res.Outcome, r.err, r.at)
 		return c.rec.past(&op, &res, c.clock.At(r.sent), r.at)
 	}
 	return nil
