@@ -8,6 +8,19 @@ import (
 	"github.com/lockbench/lockbench/internal/scenario"
 )
 
+// The uncertainty of the clocks of a witness is said where a reader could see it.
+func TestWhatTheClocksMayBeOff(t *testing.T) {
+	d := &derivation{input: &input{history: &history.History{Streams: []history.Stream{
+		{Client: 0, ClockUncertainty: 2_000_000}, {Client: 1, ClockUncertainty: 3_000_000}, {Client: 2, ClockUncertainty: 9_000_000}, {Client: 3, ClockUncertainty: 40},
+	}}}}
+	for want, clients := range map[string][]uint32{"; by their uncertainty the clocks may be off by 3ms, which is allowed for": {0, 1}, "": {3, 3}} {
+		w := checker.Witness{Calls: []history.Call{{Client: clients[0]}, {Client: clients[1]}}}
+		if got := d.inexact(w); got != want {
+			t.Errorf("%v: %q", clients, got)
+		}
+	}
+}
+
 // A witness quotes what the library said of its calls that failed, on one line, and of
 // no other client, kind or time.
 func TestWhatTheLibrarySaid(t *testing.T) {

@@ -138,7 +138,25 @@ func (d *derivation) sentence(w checker.Witness) string {
 	default:
 		s = fmt.Sprintf("%s on %s", w.Class, key)
 	}
-	return s + d.said(w) + d.overlapping(w)
+	return s + d.said(w) + d.inexact(w) + d.overlapping(w)
+}
+
+// exactEnough is a clock's uncertainty too small for the digits of a sentence.
+const exactEnough = 100 * time.Microsecond
+
+// inexact says how far off the stamps of a witness may be, as a history of several
+// hosts has it. The checker has allowed for it.
+func (d *derivation) inexact(w checker.Witness) string {
+	var most int64
+	for _, s := range d.history.Streams {
+		if slices.ContainsFunc(w.Calls, func(c history.Call) bool { return c.Client == s.Client }) {
+			most = max(most, s.ClockUncertainty)
+		}
+	}
+	if most < int64(exactEnough) {
+		return ""
+	}
+	return fmt.Sprintf("; by their uncertainty the clocks may be off by %s, which is allowed for", length(most))
 }
 
 // mostSaid bounds how many errors a sentence quotes.
