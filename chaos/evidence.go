@@ -180,6 +180,9 @@ type Absence struct {
 	// Unseats: the servers may have to agree on another leader, or to notice that
 	// one of them has none.
 	Unseats bool
+	// HandsOver: the leader goes when another is ready, and the fault is confirmed when
+	// that one leads.
+	HandsOver bool
 }
 
 // absent is an action that takes servers away, in a manner that the others can

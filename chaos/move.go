@@ -48,5 +48,5 @@ func (move) cause(s Suspicion) string {
 }
 
 func (move) absence(k scenario.FaultKind, _ scenario.ServerFacts) (Absence, bool) {
-	return Absence{Unseats: k.MayLead()}, true
+	return Absence{Unseats: k.MayLead(), HandsOver: true}, true
 }

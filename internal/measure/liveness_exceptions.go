@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
-	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // paused lists when clients could not get anything done, effective or not: a
@@ -101,6 +100,9 @@ func (d *derivation) exceptions() []livenessException {
 		}
 		// Clients need a request's time to notice that servers are back.
 		x := livenessException{fault: f, from: f.injected, over: d.lasted(f)}
+		if f.what.Instant() && f.healing == 0 {
+			x.over = max(x.over, f.confirmed)
+		}
 		x.to = x.over + int64(d.scenario.Timeout)
 		if x.rest, x.bounded = d.recovers(f); !x.bounded {
 			list = append(list, x)
@@ -119,16 +121,20 @@ func (d *derivation) exceptions() []livenessException {
 // a machine that stalled, and why; "" if none.
 func (d *derivation) leftOut() string {
 	var b strings.Builder
-	var away []livenessException
-	seen := map[scenario.FaultKind]bool{}
+	var away, most []livenessException // most: of each kind of fault, the one that is left out longest
 	for _, x := range d.exceptions() {
+		i := slices.IndexFunc(most, func(m livenessException) bool { return m.fault.what == x.fault.what })
 		switch {
 		case !x.bounded:
 			away = append(away, x)
-		case !seen[x.fault.what]:
-			seen[x.fault.what] = true
-			fmt.Fprintf(&b, "; %s left servers enough to go on, so of it no more is left out than %s: %s", x.fault.what, length(int64(x.rest.within())), x.rest)
+		case i < 0:
+			most = append(most, x)
+		case x.rest.within() > most[i].rest.within():
+			most[i] = x
 		}
+	}
+	for _, x := range most {
+		fmt.Fprintf(&b, "; %s left servers enough to go on, so of it no more is left out than %s: %s", x.fault.what, length(int64(x.rest.within())), x.rest)
 	}
 	slices.SortFunc(away, func(a, b livenessException) int { return cmp.Compare(a.from, b.from) })
 	var sum, until int64

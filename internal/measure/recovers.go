@@ -43,7 +43,8 @@ func (r rest) String() string {
 // bound no recipe is blamed until the fault is over: a single server or most of
 // them are unreachable; or a master is, and its sentinels decide when to act (up
 // to half a minute late if their own process was delayed); or the fault slows
-// servers down, and no setting limits by how much.
+// servers down, and no setting limits by how much. A leader that hands over leaves no
+// election to wait for: the servers are agreed when the next one leads.
 func (d *derivation) recovers(f fault) (r rest, bounded bool) {
 	if d.scenario.Topology != topologyQuorum || !d.info.Promises(impls.Available) || !d.majorityLeft(f) {
 		return rest{}, false
@@ -57,6 +58,10 @@ func (d *derivation) recovers(f fault) (r rest, bounded bool) {
 		r.notice = d.info.DetectionTimeout(d.scenario.TTL.D(), r.ask)
 	}
 	if !lost.Unseats {
+		return r, true
+	}
+	if lost.HandsOver && f.confirmed > f.injected {
+		r.agree, r.from = time.Duration(f.confirmed-f.injected), "as the servers reported"
 		return r, true
 	}
 	r.agree, r.from = d.election()
