@@ -37,7 +37,7 @@ func (d *derivation) orphans() {
 		keys[o.Key] = true
 		d.warning("%s was left taken without a holder: a client that requested it after all others had left did not acquire it within %s (%s)", d.key(o.Key), length(o.WaitedNS), o.Why)
 	}
-	partly := ""
+	partly := "" // not every key was looked at
 	if asked := len(p.Orphans) + p.Free; asked < p.Keys {
 		partly = fmt.Sprintf("of %d keys that were to be probed for orphans %d were", p.Keys, asked)
 		d.warning("%s", partly)
@@ -50,11 +50,14 @@ func (d *derivation) orphans() {
 		d.unmeasured("orphans", "%s", partly)
 		return
 	}
-	d.result.Safety.Orphans = ptr(int64(len(keys)))
-	d.result.Safety.Why["orphans"] = "each key was requested after the load, and all servers were read for what attempts had left"
-	if p.Listed == nil {
-		d.result.Safety.Why["orphans"] = "each key was requested after the load; what attempts left on the servers was not read, as the recipe cannot list it"
+	how := "each key was requested after the load, and all servers were read for what attempts had left"
+	switch {
+	case partly != "":
+		how = partly
+	case p.Listed == nil:
+		how = "each key was requested after the load; what attempts left on the servers was not read, as the recipe cannot list it"
 	}
+	d.result.Safety.Orphans, d.result.Safety.Why["orphans"] = ptr(int64(len(keys))), how
 }
 
 // ending is the call after which an attempt certainly has nothing on any server; nil

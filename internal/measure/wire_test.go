@@ -176,6 +176,10 @@ func TestOrphans(t *testing.T) {
 	if why := r.Safety.Why["orphans"]; !strings.Contains(why, "was not read, as the recipe cannot list it") {
 		t.Error(why)
 	}
+	s.in.samples.Probe.Keys = 3
+	if why := s.result().Safety.Why["orphans"]; why != "of 3 keys that were to be probed for orphans 2 were" {
+		t.Error(why)
+	}
 	both := 2
 	s.in.samples.Probe = &scenario.Probe{Keys: 2, Free: 2, Listed: &both}
 	if why := s.result().Safety.Why["orphans"]; !strings.Contains(why, "all servers were read") {
