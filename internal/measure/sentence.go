@@ -9,6 +9,7 @@ import (
 	"github.com/lockbench/lockbench/checker"
 	"github.com/lockbench/lockbench/history"
 	"github.com/lockbench/lockbench/internal/printable"
+	"github.com/lockbench/lockbench/internal/scenario"
 )
 
 // Moment prints a stamp as the time since the beginning of the measured window, with
@@ -166,29 +167,45 @@ const mostSaid = 3
 // outcome is unknown. Of errors that alternated it cannot say which was whose.
 func (d *derivation) said(w checker.Witness) string {
 	var texts []string
+	others := false // errors that it does not quote
 	for _, c := range w.Calls {
 		if c.Outcome != history.Failed && c.Outcome != history.Unknown {
 			continue
 		}
-		for _, worker := range d.samples.Workers {
-			for _, e := range worker.Errors {
-				if e.Client != c.Client || e.Kind != c.Kind.String() || c.Return < e.First || e.Last < c.Return || e.Text == "" {
-					continue
-				}
-				text := fmt.Sprintf("%s's %s: %s", d.client(c.Client), c.Kind, printable.Line(e.Text))
-				if e.Count > 1 {
-					text += fmt.Sprintf(" (%d times)", e.Count)
-				}
-				if !slices.Contains(texts, text) && len(texts) < mostSaid {
-					texts = append(texts, text)
-				}
+		for _, e := range d.errorsAt(c) {
+			text := fmt.Sprintf("%s's %s: %s", d.client(c.Client), c.Kind, printable.Line(e.Text))
+			if e.Count > 1 {
+				text += fmt.Sprintf(" (%d times)", e.Count)
+			}
+			switch {
+			case slices.Contains(texts, text):
+			case e.Text == "" || len(texts) == mostSaid:
+				others = true
+			default:
+				texts = append(texts, text)
 			}
 		}
 	}
 	if len(texts) == 0 {
 		return ""
 	}
-	return "; the error of " + strings.Join(texts, ", or of ")
+	s := "; the error of " + strings.Join(texts, ", or of ")
+	if others {
+		s += ", or one of others"
+	}
+	return s
+}
+
+// errorsAt are the errors that a call may have returned.
+func (d *derivation) errorsAt(c history.Call) (list []scenario.CallError) {
+	for _, w := range d.samples.Workers {
+		for _, e := range w.Errors {
+			if e.Client == c.Client && e.Kind == c.Kind.String() && e.First <= c.Return && c.Return <= e.Last {
+				list = append(list, e)
+			}
+		}
+	}
+	return list
 }
 
 // leftTaken describes the attempt before a key was stuck: its acquire and perhaps
