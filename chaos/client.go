@@ -50,8 +50,8 @@ func (f *fault) still(in *injection, hit func() error) error {
 }
 
 // stop makes the process of a client stand still, and makes sure that it does
-// so while it is what it was chosen for. One that another fault has killed since
-// is none any more.
+// so while it is what it was chosen for. One whose process has ended since, as
+// another fault's victim, has escaped.
 func (f *fault) stop(ctx context.Context, in *injection) error {
 	p := in.aim.proc
 	in.by("SIGSTOP")

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,14 +53,14 @@ func TestHolderKillMakesSureOfItsTarget(t *testing.T) {
 	}
 }
 
-// A holder that ended between the look and the signal, as another fault's victim
-// does, is none any more: the next one is hit.
+// If a holder's process ends between the look and the signal, as that of another
+// fault's victim does, the next holder is hit.
 func TestAHolderThatDiedSinceTheLook(t *testing.T) {
 	gone, c := startChild(t), startChild(t)
 	if err := gone.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	clients := &killedSince{fakeClients{proc: c}, gone, 0}
+	clients := &killedSince{fakeClients: fakeClients{proc: c}, gone: gone}
 	events, kills := runWith(t, t.Context(), Schedule{Faults: []scenario.Fault{{Kind: scenario.HolderKill}}, Clients: clients}, time.Minute)
 	if got := names(events); !equal(got, "armed", "injected", "effective", "first_grant") {
 		t.Fatalf("events %v", got)
@@ -73,15 +74,25 @@ func TestAHolderThatDiedSinceTheLook(t *testing.T) {
 type killedSince struct {
 	fakeClients
 	gone Process
-	asks int
+	met  bool // the process that has ended
 }
 
 func (k *killedSince) Process(client uint32) (Process, []uint32, error) {
-	// The first try asks three times: when it chooses, and twice when it aims.
-	if k.asks++; k.asks <= 3 {
-		return k.gone, []uint32{client}, nil
+	if !k.met {
+		return firstSignal{k.gone, &k.met}, []uint32{client}, nil
 	}
 	return k.fakeClients.Process(client)
+}
+
+// firstSignal notes that its process was signalled.
+type firstSignal struct {
+	Process
+	met *bool
+}
+
+func (p firstSignal) Signal(sig os.Signal) error {
+	*p.met = true
+	return p.Process.Signal(sig)
 }
 
 // A kill that would hit more than the one client is refused, unless all of them

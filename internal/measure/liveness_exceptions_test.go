@@ -239,29 +239,41 @@ func TestStallsOfTheMachine(t *testing.T) {
 	}
 }
 
+// stamped is an event of a fault and when it came, in ms.
+type stamped struct {
+	event string
+	at    int64
+}
+
+// freeBeside is what is found of a key that is free and wanted from 0.1 s on until it is
+// granted, at a time in ms, while n faults of a kind come one after another. events are
+// those of one fault; its number counts from 0.
+func freeBeside(granted float64, n int, kind string, node scenario.Node, events func(number int) []stamped) scenario.Safety {
+	s := newStory(enduring("etcd"), 2)
+	s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
+	s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
+	s.hold(0, "a", 10, 12, 100)
+	s.call(1, "b", history.KindAcquire, history.Held, 30, granted).Fence = uint64(99_000_000)
+	s.call(1, "b", history.KindRelease, history.Released, granted+10, granted+11)
+	for number := range n {
+		s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: kind, At: scenario.Duration(number)})
+		for _, e := range append([]stamped{{"armed", 0}}, events(number)...) {
+			s.in.events = append(s.in.events, scenario.FaultEvent{
+				ID: kind + "-" + strconv.Itoa(number+1), Fault: kind, Event: e.event, AtNS: start + e.at*ms, Nodes: []scenario.Node{node}, How: "done",
+			})
+		}
+	}
+	return s.result().Safety
+}
+
 // Six faults that each leave a majority excuse half a second each, and not eleven; the
 // witness names them. Without a fault it says so.
 func TestExcusesAreCapped(t *testing.T) {
 	free := func(faults int, granted float64) scenario.Safety {
-		s := newStory(enduring("etcd"), 2)
-		s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
-		s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
-		s.hold(0, "a", 10, 12, 100)
-		s.call(1, "b", history.KindAcquire, history.Held, 30, granted).Fence = uint64(99_000_000)
-		s.call(1, "b", history.KindRelease, history.Released, granted+10, granted+11)
-		for n := range faults {
-			s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: "follower-pause", At: scenario.Duration(n)})
+		return freeBeside(granted, faults, "follower-pause", scenario.Node{Name: "a"}, func(n int) []stamped {
 			at := int64(200 + 2000*n)
-			for _, e := range []struct {
-				name string
-				at   int64
-			}{{"armed", 0}, {"injected", at}, {"effective", at + 1}, {"heal_started", at + 600}, {"healed", at + 601}} {
-				s.in.events = append(s.in.events, scenario.FaultEvent{
-					ID: "follower-pause-" + strconv.Itoa(n+1), Fault: "follower-pause", Event: e.name, AtNS: start + e.at*ms, Nodes: []scenario.Node{{Name: "a"}}, How: "SIGSTOP",
-				})
-			}
-		}
-		return s.result().Safety
+			return []stamped{{"injected", at}, {"effective", at + 1}, {"heal_started", at + 600}, {"healed", at + 601}}
+		})
 	}
 	got := free(6, 11_100)
 	if got.Liveness != scenario.Stuck || !strings.Contains(got.Why["liveness"], "for 11s, 3s of it a liveness exception for faults") || got.LongestStuckNS != 8*sec {
@@ -283,25 +295,10 @@ func TestExcusesAreCapped(t *testing.T) {
 // servers took so long each time.
 func TestMovesOfTheLeaderExcuseTheHandover(t *testing.T) {
 	free := func(granted float64, handover int64) scenario.Safety {
-		s := newStory(enduring("etcd"), 2)
-		s.in.cluster, s.in.samples.End = three("etcd"), start+20*sec
-		s.in.scenario.Topology, s.in.scenario.Timeout = "quorum", scenario.Duration(500*time.Millisecond)
-		s.hold(0, "a", 10, 12, 100)
-		s.call(1, "b", history.KindAcquire, history.Held, 30, granted).Fence = uint64(99_000_000)
-		s.call(1, "b", history.KindRelease, history.Released, granted+10, granted+11)
-		for n := range 6 {
-			id, at := "leader-move-"+strconv.Itoa(n+1), int64(200+1800*n)
-			s.in.scenario.Faults = append(s.in.scenario.Faults, scenario.Fault{Kind: "leader-move", At: scenario.Duration(n)})
-			for _, e := range []struct {
-				name string
-				at   int64
-			}{{"armed", 0}, {"injected", at}, {"effective", at + handover}} {
-				s.in.events = append(s.in.events, scenario.FaultEvent{
-					ID: id, Fault: "leader-move", Event: e.name, AtNS: start + e.at*ms, Nodes: []scenario.Node{{Name: "a", Leader: true}}, How: "asked to move",
-				})
-			}
-		}
-		return s.result().Safety
+		return freeBeside(granted, 6, "leader-move", scenario.Node{Name: "a", Leader: true}, func(n int) []stamped {
+			at := int64(200 + 1800*n)
+			return []stamped{{"injected", at}, {"effective", at + handover}}
+		})
 	}
 	got := free(11_100, 20)
 	if why := got.Why["liveness"]; got.Liveness != scenario.Stuck || !strings.Contains(why, "for 11s, 3.12s of it a liveness exception") || !strings.Contains(why, "no more is left out than 520ms: 20ms to agree on a leader (as the servers reported) and a request's time of 500ms") {
