@@ -74,7 +74,7 @@ func newMetrics(to run.Progress, n int) *metrics {
 	m.calls = counter("calls_total", "Calls of the clients that have ended.", of("operation", "outcome"))
 	m.doubleHolds = counter("double_holds_total", "Keys seen held by two clients; the check after the scenario finds all.", of())
 	m.staleWrites = counter("stale_writes_total", "Writes accepted with an outdated token.", of())
-	m.faults = gauge("fault_active", "1 while the fault is in force.", of("fault"))
+	m.faults = gauge("fault_active", "1 while the fault is in force; a fault without a heal, such as a kill, stays 0.", of("fault"))
 	m.elapsed = gauge("load_elapsed_seconds", "How long the clients of the scenario have worked.", of())
 	m.all = gauge("load_seconds", "How long they will work.", of())
 	m.done = counter("scenarios_done_total", "Scenarios that are over.", []string{"status", "verdict"})
@@ -204,12 +204,15 @@ func listenMetrics(address string) (*net.TCPListener, error) {
 	return listener.(*net.TCPListener), nil
 }
 
-// serve answers requests for the metrics until the listener is closed.
+// serve answers requests for the metrics until the listener is closed. The run goes on
+// without them if that fails.
 func (m *metrics) serve(listener net.Listener) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	_ = server.Serve(listener) // its error is that of the closed listener
+	if err := server.Serve(listener); !errors.Is(err, net.ErrClosed) {
+		m.Note(fmt.Sprintf("the metrics are served no longer: %v", err))
+	}
 }
 
 // serveMetrics serves what the run reports, besides passing it on.
