@@ -19,8 +19,8 @@ type annotation struct {
 	Text string   `json:"text"`
 }
 
-// annotations lists the faults of a run that had an effect; nil: there is none, or the
-// run did not record the wall clock.
+// annotations lists the faults of a run that had an effect. It is nil if no fault had
+// one, or the run did not record the wall clock.
 func annotations(doc scenario.Document) ([]byte, error) {
 	var list []annotation
 	for _, r := range doc.Scenarios {

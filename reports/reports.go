@@ -20,7 +20,7 @@ const (
 	FileJUnit    = "junit.xml"
 	FileBench    = "bench.txt"
 	DirPlots     = "plots"
-	// FileAnnotations is written where a run had faults.
+	// FileAnnotations is written where faults had an effect.
 	FileAnnotations = "annotations.json"
 )
 

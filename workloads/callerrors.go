@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// errorTexts bounds how many texts of a client are kept apart. What comes after
-	// them is counted without its text.
+	// errorTexts bounds how many texts of a client's calls of one kind are kept apart.
+	// What comes after them is counted without its text.
 	errorTexts = 8
 	// errorLength bounds a text, in bytes.
 	errorLength = 160

@@ -51,7 +51,7 @@ func (a *app) checkHistory(path, name string, o checking) (err error) {
 	if err != nil {
 		return err
 	}
-	if !o.merge { // several files are read as one
+	if !o.merge { // of several files a line number alone says little
 		if err := findLines(path, s.Witnesses); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (d *derivation) exceptions() []livenessException {
 		}
 		// Clients need a request's time to notice that servers are back.
 		x := livenessException{fault: f, from: f.injected, over: d.lasted(f)}
-		if f.what.Instant() && f.healing == 0 {
+		if f.what.Instant() && f.healing == 0 { // it was done between the two stamps
 			x.over = max(x.over, f.confirmed)
 		}
 		x.to = x.over + int64(d.scenario.Timeout)

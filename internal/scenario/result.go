@@ -319,7 +319,7 @@ type WitnessCall struct {
 	Client   uint32 `json:"client"`
 	Name     string `json:"client_name,omitempty"` // where the history names its clients
 	Seq      uint32 `json:"seq"`
-	Line     int    `json:"line,omitempty"` // on which it stands, where the history is a file of JSON lines
+	Line     int    `json:"line,omitempty"` // of the log that has the call, if that is JSON lines
 	Kind     string `json:"kind"`
 	Outcome  string `json:"outcome"`
 	Attempt  string `json:"attempt"`
